@@ -21,7 +21,8 @@ local settings = require "library.arguments" {
   words = 1,
   { "text", "sample:english.txt", "text", "file that the loss is of" },
   { "max_tokens", "512", "count", "of the text" },
-  { "budget_loss", "0.1", "number", "nats a token that the loss may rise by" },
+  { "budget_loss", "0.1", "text", "nats a token that the loss may rise by, or a share of the "
+    .. "model's own loss, such as 2%" },
   { "mechanisms", "pattern(window(9)+cols(1)),pattern(window(17)+cols(2)),"
     .. "pattern(window(33)+cols(4)),pattern(window(65)+cols(4)),pattern(window(129)+cols(4))",
     "mechanisms", "candidates" },
@@ -35,9 +36,11 @@ local ROWS = 4096 -- of all variants that pass through a layer together
 if settings.by ~= "layer" and settings.by ~= "head" then
   settings.give_up(("by: expected layer or head, got '%s'"):format(settings.by))
 end
-local budget = settings.budget_loss
-if not (budget > 0) then
-  settings.give_up(("budget_loss: expected nats above 0, got %g"):format(budget))
+local amount, percent = settings.budget_loss:match("^%s*(.-)%s*(%%?)%s*$")
+local budget = tonumber(amount) -- in percent until the model's own loss is known
+if not budget or not (budget > 0) then
+  settings.give_up(("budget_loss: expected nats above 0, or a share such as 2%%, got '%s'")
+    :format(settings.budget_loss))
 end
 
 if not settings[1] then
@@ -184,6 +187,9 @@ end
 
 local function advise()
   try_all()
+  if percent == "%" then
+    budget = budget / 100 * plain.loss
+  end
   for _, unit in ipairs(units) do
     steps_of(unit, steps)
   end
@@ -227,8 +233,9 @@ for _, unit in ipairs(units) do
 end
 settings:write_csv(settings.out, rows, columns)
 if mixture then
-  attn.log("info", "the whole mixture: loss %.4f -> %.4f (%+.4f of %g allowed), KL %.4f, agreement "
-    .. "%.3f; %d of %d %ss are swapped; scores and mixing cost %.1f %% of exact attention's FLOPs",
+  attn.log("info", "the whole mixture: loss %.4f -> %.4f (%+.4f of %.4g allowed), KL %.4f, "
+    .. "agreement %.3f; %d of %d %ss are swapped; scores and mixing cost %.1f %% of exact "
+    .. "attention's FLOPs",
     plain.loss, mixture.loss, mixture.delta, budget, mixture.kl, mixture.agreement, swapped, #units,
     settings.by, 100 * flops / exact)
   if settings.out ~= "-" then
@@ -238,7 +245,7 @@ if mixture then
       settings.seed ~= 0 and (" --seed %d"):format(settings.seed) or "", word("@" .. settings.out))
   end
 else
-  attn.log("info", "loss %.4f: no swap keeps within %g nats; exact attention it is", plain.loss,
+  attn.log("info", "loss %.4f: no swap keeps within %.4g nats; exact attention it is", plain.loss,
     budget)
 end
 if not whole then

@@ -35,23 +35,24 @@ static const struct Family {
     const char *every_name;                  /* its key; NULL: none */
     int64_t     heads, kv_heads, dim, window; /* defaults; 0: none */
     const char *state;                       /* the mechanism of its states; NULL: unknown */
+    bool        latent;                      /* all heads share one latent for keys and values */
 } families[] = {
-    { "llama", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL },
-    { "mistral", ALL_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
-    { "mixtral", ALL_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
-    { "qwen2", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
-    { "qwen2_moe", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
-    { "qwen3", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
-    { "qwen3_moe", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
+    { "llama", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL, false },
+    { "mistral", ALL_WINDOW, 0, NULL, 0, 0, 0, 0, NULL, false },
+    { "mixtral", ALL_WINDOW, 0, NULL, 0, 0, 0, 0, NULL, false },
+    { "qwen2", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL, false },
+    { "qwen2_moe", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL, false },
+    { "qwen3", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL, false },
+    { "qwen3_moe", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL, false },
     { "qwen3_next", EVERY_STATE, 4, "full_attention_interval", 16, 2, 256, 0,
-      "gated-deltanet" },
-    { "gemma", ALL_FULL, 0, NULL, 0, 0, 256, 0, NULL },
-    { "gemma2", EVERY_FULL, 2, NULL, 8, 4, 256, 4096, NULL },
-    { "gemma3_text", EVERY_FULL, 6, "sliding_window_pattern", 8, 4, 256, 4096, NULL },
-    { "gpt2", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL },
-    { "gpt_oss", EVERY_FULL, 2, NULL, 64, 8, 64, 128, NULL },
-    { "deepseek_v2", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL },
-    { "deepseek_v3", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL },
+      "gated-deltanet", false },
+    { "gemma", ALL_FULL, 0, NULL, 0, 0, 256, 0, NULL, false },
+    { "gemma2", EVERY_FULL, 2, NULL, 8, 4, 256, 4096, NULL, false },
+    { "gemma3_text", EVERY_FULL, 6, "sliding_window_pattern", 8, 4, 256, 4096, NULL, false },
+    { "gpt2", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL, false },
+    { "gpt_oss", EVERY_FULL, 2, NULL, 64, 8, 64, 128, NULL, false },
+    { "deepseek_v2", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL, true },
+    { "deepseek_v3", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL, true },
 };
 
 /* An object of config.json; an error stays, and the rest of the reading goes on to nothing. */
@@ -186,15 +187,21 @@ static void layers_by_family(Keys *k, ModelCache *out)
 
 /* ---- config.json ------------------------------------------------------------ */
 
+static const struct Family *family_named(const char *type)
+{
+    for (size_t i = 0; type && i < sizeof(families) / sizeof(*families); i++)
+        if (!strcmp(families[i].name, type))
+            return &families[i];
+    return NULL;
+}
+
 static bool find_family(Keys *k, const char *type)
 {
     Text known = { 0 };
 
-    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
-        if (type && !strcmp(families[i].name, type))
-            k->family = &families[i];
+    k->family = family_named(type);
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
         text_addf(&known, "%s%s", i ? ", " : "", families[i].name);
-    }
     if (!type)
         refuse(k, ERR_DATA, "model_type is missing");
     else if (!k->family)
@@ -245,9 +252,7 @@ static void read_sizes(Keys *k, ModelCache *out)
 
 static void read_latent(Keys *k, ModelCache *out)
 {
-    bool latent = !strncmp(k->family->name, "deepseek", 8);
-
-    if (!latent)
+    if (!k->family->latent)
         return;
     out->rank = whole(k, "kv_lora_rank", 1, CONFIG_SIZE_MAX, NEEDED);
     out->rope = whole(k, "qk_rope_head_dim", 1, CONFIG_SIZE_MAX, NEEDED);
@@ -333,7 +338,7 @@ static bool put_key(const Gguf *g, const char *arch, const char *rest, const cha
 static bool gguf_as_json(const Gguf *g, const char *arch, const char *family, json_t *root,
                          Error *err)
 {
-    bool latent = !strncmp(family, "deepseek", 8);
+    bool latent = family_named(family)->latent;
 
     return (!json_object_set_new(root, "model_type", json_string(family)) ||
             error_set(err, ERR_NOMEM, "no memory for a configuration")) &&

@@ -46,21 +46,13 @@ static bool swaps_layer(const Forward *f, int64_t variant, int64_t layer)
     return false;
 }
 
-/* Which part of the swap has the head; NULL: none, it stays exact. */
-static const Swap *part_of(const Swap *swap, int64_t layer, int64_t head)
-{
-    while (swap && ((swap->layers && !swap->layers[layer]) || (swap->heads && !swap->heads[head])))
-        swap = swap->also;
-    return swap;
-}
-
 /* How many heads of the layer a part has; part NULL: how many stay exact. */
 static int64_t heads_of(const Forward *f, const Swap *swap, const Swap *part, int64_t layer)
 {
     int64_t count = 0;
 
     for (int64_t t = 0; t < f->c->heads; t++)
-        count += part_of(swap, layer, t) == part;
+        count += swap_part(swap, layer, t) == part;
     return count;
 }
 
@@ -244,7 +236,7 @@ static bool attend_part(Forward *f, int64_t layer, int64_t slot, const Mechanism
     if (!swap_attend(spec, part->mechanism, &in, f->runs, f->swapped, &outcome, f->err))
         return error_prefix(f->err, "layer %lld", (long long)layer);
     for (int64_t t = 0; t < f->c->heads; t++)
-        if (part_of(swap, layer, t) == part)
+        if (swap_part(swap, layer, t) == part)
             memcpy(f->o_heads + t * size, f->swapped + t * size, (size_t)size * sizeof(float));
     m->flops += outcome.flops * (double)count / (double)f->c->heads;
     m->untrained |= outcome.untrained;
@@ -395,7 +387,7 @@ static bool compare_residuals(Forward *f, int64_t l)
     pass_squares(&f->pass, f->h, NULL, f->active * n, width, f->squares);
     plain = sqrt(sum_of(f->squares, n));
     if (!isfinite(plain))
-        return error_set(f->err, ERR_DATA,
+        return error_set(f->err, ERR_MODEL,
                          "%s: the residual stream is not finite (NaN or infinity) after layer "
                          "%lld; the file's weights are damaged or are not what its config says",
                          f->m->path ? f->m->path : f->c->arch, (long long)l - 1);

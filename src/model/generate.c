@@ -200,15 +200,15 @@ static void store_heads(const Writer *w, int64_t layer, int64_t rank)
     }
 }
 
-/* The cells of the first part of the swap that has the head; NULL: it stays exact. */
+/* The cells of the part of the swap that has the head; NULL: it stays exact. */
 static const Pattern *cells_of(const Writer *w, int64_t layer, int64_t head)
 {
-    int64_t at = 0;
+    const Swap *part = swap_part(w->o->swap, layer, head);
+    int64_t     at = 0;
 
-    for (const Swap *s = w->cells ? w->o->swap : NULL; s; s = s->also, at++)
-        if ((!s->layers || s->layers[layer]) && (!s->heads || s->heads[head]))
-            return w->cells[at];
-    return NULL;
+    for (const Swap *s = w->o->swap; s != part; s = s->also)
+        at++;
+    return part ? w->cells[at] : NULL;
 }
 
 /* The keys that the new position reads. */
@@ -424,7 +424,7 @@ static int32_t choose(Writer *w, double *p)
     double  sum = sum_exps(w, w->logits, count, (double)w->logits[best]);
 
     if (!isfinite(sum)) {
-        error_set(w->err, ERR_DATA, "the logits after position %lld are not finite",
+        error_set(w->err, ERR_MODEL, "the logits after position %lld are not finite",
                   (long long)w->position - 1);
         return -1;
     }

@@ -239,7 +239,7 @@ static bool check_finite(const LogitJob *job)
 {
     for (int64_t t = 0; t < job->n; t++)
         if (!isfinite(log_sum(&job->at[t])))
-            return error_set(job->p->err, ERR_DATA,
+            return error_set(job->p->err, ERR_MODEL,
                              "%s: the logits of position %lld are not finite, though the residual "
                              "of every layer is; the head's weights are damaged",
                              job->p->m->path ? job->p->m->path : job->p->c->arch, (long long)t);

@@ -56,6 +56,15 @@ void mechanism_spec_free(MechanismSpec *spec)
     *spec = (MechanismSpec){ 0 };
 }
 
+/* ---- a mixture's parts ----------------------------------------------------- */
+
+const Swap *swap_part(const Swap *swap, int64_t layer, int64_t head)
+{
+    while (swap && ((swap->layers && !swap->layers[layer]) || (swap->heads && !swap->heads[head])))
+        swap = swap->also;
+    return swap;
+}
+
 /* ---- exact --------------------------------------------------------------- */
 
 /* Every pair, or the model's own window: w keys with the token itself. */

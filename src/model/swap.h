@@ -7,6 +7,7 @@
 
 #include "attn/run.h"
 #include "core/threads.h"
+#include "model/forward.h"
 #include "model/model.h"
 
 /* "window(window=33)" as a mechanism and its parameters; free with mechanism_spec_free. */
@@ -17,6 +18,9 @@ typedef struct MechanismSpec {
 
 bool mechanism_spec_parse(const char *text, MechanismSpec *out, Error *err);
 void mechanism_spec_free(MechanismSpec *spec);
+
+/* Which part of the swap has the head; NULL: none, it stays exact. */
+const Swap *swap_part(const Swap *swap, int64_t layer, int64_t head);
 
 /* A layer's input to a mechanism: q [H,n,d], k and v [K,n,d], x [n,D]. */
 typedef struct SwapInput {

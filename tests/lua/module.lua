@@ -119,18 +119,12 @@ case("fit", function()
   equal(cache.state_bytes, 48)
   equal(cache.token_bytes, 72)
   equal(attn.cache{ layers = "retnet(2,3,4)" }.step_flops, 120)
-  local path = check.scratch("gemma.json")
-  local file = assert(io.open(path, "w"))
-  file:write('{"model_type":"gemma3","text_config":{"hidden_size":5376,"num_hidden_layers":62,',
-             '"num_attention_heads":32,"num_key_value_heads":16,"head_dim":128,',
-             '"sliding_window":1024}}')
-  file:close()
+  local path = "tests/model/gemma3.json"
   cache = attn.cache{ model = path, n = 131072 }
   equal(cache.layers, 62)
   equal(cache.cache_bytes, 11173625856)
   equal(attn.cache{ model = path, n = 131072, layers = "full" }.cache_bytes, 66571993088)
   equal(attn.cache{ model = path, heads = 8, kv_heads = 4, dim = 64 }.token_bytes, 63488)
-  os.remove(path)
   raises("no-such", attn.cache, { model = "no-such.gguf" })
   raises("2 layers are given, but the depth is 1", attn.cache, { layers = "fullx2", depth = 1 })
   raises("'q3' is no type", attn.cache, { dtype = "q3" })

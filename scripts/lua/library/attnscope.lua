@@ -574,7 +574,7 @@ function Model:run(ids, options) end
 ---The model writes `count` tokens on, as it is or with a swap that is a pattern or a mixture of patterns: ids, text, p (of each token), cache_bytes, read_keys (of the last token, over layers and heads), ended (by itself), seconds, and swap.
 ---@param ids integer[]
 ---@param count integer
----@param options? attnscope.ModelOptions
+---@param options? attnscope.GenerateOptions
 ---@return table?
 ---@return string?
 ---@return string?
@@ -599,16 +599,30 @@ function Model:layer(layer, ids) end
 ---Gives the memory back now.
 function Model:close() end
 
----A swap.
+---What a model runs with.
 ---@class attnscope.ModelOptions
 ---@field swap? string a mechanism in place of exact attention: "window(window=33)"; or a mixture from a CSV file, as advise_model.lua writes it: "@advice.csv"
 ---@field layers? integer[] layers of the swap (default: all)
 ---@field heads? integer[] heads of the swap (default: all)
----@field seed? integer of parameters the mechanism would have learned, and of what generate draws
----@field temperature? number of generate: 0 (default) takes the most probable token
----@field top_k? integer of generate: draws among so many tokens (default: all)
+---@field seed? integer of parameters the mechanism would have learned
 ---@field swaps? table[] many of swap, layers, heads and seed in one pass; one that is a list of such tables is a mixture: the first that names a head has it
 ---@field vary? string every swap at each value of a name, "window=9:129:x2": of its parameter, or of a word in it, as w in "pattern(window(w)+cols(4))"
+
+---A swap, one of several.
+---@class attnscope.ModelSwap
+---@field swap? string a mechanism in place of exact attention: "window(window=33)"; or a mixture from a CSV file, as advise_model.lua writes it: "@advice.csv"
+---@field layers? integer[] layers of the swap (default: all)
+---@field heads? integer[] heads of the swap (default: all)
+---@field seed? integer of parameters the mechanism would have learned
+
+---What a model writes with.
+---@class attnscope.GenerateOptions
+---@field swap? string a mechanism in place of exact attention: "window(window=33)"; or a mixture from a CSV file, as advise_model.lua writes it: "@advice.csv"
+---@field layers? integer[] layers of the swap (default: all)
+---@field heads? integer[] heads of the swap (default: all)
+---@field seed? integer of parameters the mechanism would have learned, and of the draws
+---@field temperature? number 0 (default) takes the most probable token, larger draws more freely
+---@field top_k? integer draws among so many tokens (default: all)
 
 ---A run that goes on while the script does.
 ---@class attnscope.Job

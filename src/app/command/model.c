@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +272,82 @@ static bool run_texts(ModelRun *r, Error *err)
     if (ok && session_stopped(r->session))
         ok = error_set(err, ERR_CANCELLED, "interrupted");
     return ok;
+}
+
+/* ---- what was measured ------------------------------------------------------------ */
+
+double model_last_residual(const ModelRun *r, const ForwardMeasure *m)
+{
+    return m->residual ? m->residual[r->m->config.layers] : (double)NAN;
+}
+
+static ModelSpread spread_of(const double *values, int count)
+{
+    static const double t975[] = { 12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
+                                   2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
+                                   2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639,
+                                   2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423 };
+    const int known = (int)(sizeof(t975) / sizeof(*t975));
+    ModelSpread out = { 0, (double)NAN };
+    double    squares = 0;
+
+    for (int i = 0; i < count; i++)
+        out.mean += values[i] / count;
+    for (int i = 0; i < count; i++)
+        squares += (values[i] - out.mean) * (values[i] - out.mean);
+    if (count > 1) /* 1.96 (1 + 1/df) is above the quantile from 31 on, by less than 0.02 */
+        out.half = (count - 2 < known ? t975[count - 2] : 1.96 * (1 + 1.0 / (count - 1))) *
+                   sqrt(squares / (count - 1) / count);
+    return out;
+}
+
+static const char *const measured_names[] = { "loss", "delta", "kl", "agreement", "cosine",
+                                              "residual" };
+
+const char *model_measure_name(ModelMeasure measure)
+{
+    return measured_names[measure];
+}
+
+static double measured(const ModelRun *r, int text, int64_t variant, ModelMeasure which)
+{
+    const ForwardMeasure *m = &r->texts[text].result.measure[variant];
+
+    switch (which) {
+    case MODEL_LOSS: return m->loss;
+    case MODEL_DELTA: return m->delta;
+    case MODEL_KL: return m->kl;
+    case MODEL_AGREEMENT: return m->agreement;
+    case MODEL_COSINE: return m->cosine;
+    default: return model_last_residual(r, m);
+    }
+}
+
+ModelSpread model_spread(const ModelRun *r, int64_t variant, ModelMeasure which)
+{
+    double     *values = malloc((size_t)r->text_count * sizeof(*values));
+    ModelSpread out = { (double)NAN, (double)NAN };
+
+    for (int i = 0; values && i < r->text_count; i++)
+        values[i] = measured(r, i, variant, which);
+    if (values)
+        out = spread_of(values, r->text_count);
+    free(values);
+    return out;
+}
+
+double model_share_of(const ForwardMeasure *m)
+{
+    return m->flops_exact > 0 ? m->flops / m->flops_exact : (double)NAN;
+}
+
+double model_share(const ModelRun *r, int64_t variant)
+{
+    double sum = 0;
+
+    for (int i = 0; i < r->text_count; i++)
+        sum += model_share_of(&r->texts[i].result.measure[variant]);
+    return sum / r->text_count;
 }
 
 /* ---- --dump ---------------------------------------------------------------------- */

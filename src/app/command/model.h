@@ -77,7 +77,10 @@ typedef struct ModelSpread {
     double mean, half;
 } ModelSpread;
 ModelSpread model_spread(const ModelRun *r, int64_t variant, ModelMeasure measure);
-/* FLOPs of scores and mixing as a share of exact attention's; NaN: not known. */
+double      model_last_residual(const ModelRun *r, const ForwardMeasure *m); /* NaN: no swap's */
+/* FLOPs of scores and mixing as a share of exact attention's, of one text and as a mean over them;
+ * NaN: not known. */
+double      model_share_of(const ForwardMeasure *m);
 double      model_share(const ModelRun *r, int64_t variant);
 
 /* The call's swaps into r, with the values of --vary; the check is before the model is open. */

@@ -20,80 +20,6 @@ static void real_cell(Table *t, int decimals, double value)
         table_cell(t, "%.*f", decimals, value);
 }
 
-static double last_residual(const ModelRun *r, const ForwardMeasure *m)
-{
-    return m->residual ? m->residual[r->m->config.layers] : (double)NAN;
-}
-
-static ModelSpread spread_of(const double *values, int count)
-{
-    static const double t975[] = { 12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
-                                   2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
-                                   2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639,
-                                   2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423 };
-    const int known = (int)(sizeof(t975) / sizeof(*t975));
-    ModelSpread out = { 0, (double)NAN };
-    double    squares = 0;
-
-    for (int i = 0; i < count; i++)
-        out.mean += values[i] / count;
-    for (int i = 0; i < count; i++)
-        squares += (values[i] - out.mean) * (values[i] - out.mean);
-    if (count > 1) /* 1.96 (1 + 1/df) is above the quantile from 31 on, by less than 0.02 */
-        out.half = (count - 2 < known ? t975[count - 2] : 1.96 * (1 + 1.0 / (count - 1))) *
-                   sqrt(squares / (count - 1) / count);
-    return out;
-}
-
-static const char *const measured_names[] = { "loss", "delta", "kl", "agreement", "cosine",
-                                              "residual" };
-
-const char *model_measure_name(ModelMeasure measure)
-{
-    return measured_names[measure];
-}
-
-static double measured(const ModelRun *r, int text, int64_t variant, ModelMeasure which)
-{
-    const ForwardMeasure *m = &r->texts[text].result.measure[variant];
-
-    switch (which) {
-    case MODEL_LOSS: return m->loss;
-    case MODEL_DELTA: return m->delta;
-    case MODEL_KL: return m->kl;
-    case MODEL_AGREEMENT: return m->agreement;
-    case MODEL_COSINE: return m->cosine;
-    default: return last_residual(r, m);
-    }
-}
-
-ModelSpread model_spread(const ModelRun *r, int64_t variant, ModelMeasure which)
-{
-    double     *values = malloc((size_t)r->text_count * sizeof(*values));
-    ModelSpread out = { (double)NAN, (double)NAN };
-
-    for (int i = 0; values && i < r->text_count; i++)
-        values[i] = measured(r, i, variant, which);
-    if (values)
-        out = spread_of(values, r->text_count);
-    free(values);
-    return out;
-}
-
-static double share_of(const ForwardMeasure *m)
-{
-    return m->flops_exact > 0 ? m->flops / m->flops_exact : (double)NAN;
-}
-
-double model_share(const ModelRun *r, int64_t variant)
-{
-    double sum = 0;
-
-    for (int i = 0; i < r->text_count; i++)
-        sum += share_of(&r->texts[i].result.measure[variant]);
-    return sum / r->text_count;
-}
-
 /* ---- one text ---------------------------------------------------------------------- */
 
 /* Valid UTF-8, for a token may be a part of a letter; with escapes no control character. */
@@ -238,7 +164,7 @@ static void swap_row(const ModelRun *r, const ModelTextRun *run, int64_t variant
 {
     const ForwardMeasure *m = &run->result.measure[variant];
     int                   digits = exact ? -9 : 4;
-    double                share = variant ? share_of(m) : (double)NAN;
+    double                share = variant ? model_share_of(m) : (double)NAN;
 
     swap_words(r, variant, t);
     real_cell(t, digits, m->loss);
@@ -249,7 +175,7 @@ static void swap_row(const ModelRun *r, const ModelTextRun *run, int64_t variant
     real_cell(t, digits, m->kl);
     real_cell(t, digits, m->kl_max);
     real_cell(t, exact ? -9 : 3, m->agreement);
-    real_cell(t, digits, last_residual(r, m));
+    real_cell(t, digits, model_last_residual(r, m));
     real_cell(t, exact ? -9 : 6, m->cosine);
     if (exact || isnan(share))
         real_cell(t, -9, share);
@@ -333,7 +259,8 @@ static void mean_heads(TableStyle style, Table *t)
 
     for (int m = 0; m < MODEL_MEASURES; m++)
         for (int k = 0; k < (style == TABLE_CSV ? 3 : 1); k++)
-            table_cell(t, style == TABLE_CSV ? "%s.%s" : "%s", measured_names[m], parts[k]);
+            table_cell(t, style == TABLE_CSV ? "%s.%s" : "%s",
+                       model_measure_name((ModelMeasure)m), parts[k]);
 }
 
 static void mean_cell(ModelSpread s, TableStyle style, Table *t)
@@ -716,7 +643,7 @@ static void json_means(const ModelRun *r, Json *j)
         for (int m = 0; m < MODEL_MEASURES; m++) {
             ModelSpread s = model_spread(r, v, (ModelMeasure)m);
 
-            jsonw_key_open(j, measured_names[m], '{');
+            jsonw_key_open(j, model_measure_name((ModelMeasure)m), '{');
             jsonw_key_number(j, "mean", s.mean);
             jsonw_key_number(j, "low", s.mean - s.half);
             jsonw_key_number(j, "high", s.mean + s.half);

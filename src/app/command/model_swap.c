@@ -34,6 +34,16 @@ static bool check_of_swaps(const CallOfSwap *all, int count, const char *flag, E
     return true;
 }
 
+/* A mixture has a mechanism for each layer already. */
+static bool check_each(const Call *call, Error *err)
+{
+    for (int i = 0; call->values[OPT_EACH] && i < call->swap_count; i++)
+        if (swap_is_file(call->swaps[i]))
+            return error_set(err, ERR_USAGE, "--each puts one mechanism into one layer at a time; "
+                             "%.200s is a mixture", call->swaps[i]);
+    return true;
+}
+
 /* A mixture has the layers and heads of its file. */
 static bool check_mixtures(const Call *call, const CallOfSwap *all, int count, const char *flag,
                            Error *err)
@@ -43,9 +53,6 @@ static bool check_mixtures(const Call *call, const CallOfSwap *all, int count, c
     for (int i = 0; i < call->swap_count; i++) {
         bool file = swap_is_file(call->swaps[i]);
 
-        if (file && call->values[OPT_EACH])
-            return error_set(err, ERR_USAGE, "--each puts one mechanism into one layer at a time; "
-                             "%.200s is a mixture", call->swaps[i]);
         if (file && count > 1 && of_swap(all, count, i))
             return error_set(err, ERR_USAGE, "%s: %.200s says the layers and heads itself", flag,
                              call->swaps[i]);
@@ -62,7 +69,7 @@ bool model_swaps_check(const Call *call, Error *err)
     int               some = call->swap_layers_count, others = call->swap_heads_count;
 
     return check_of_swaps(layers, some, "--layers", err) &&
-           check_of_swaps(heads, others, "--heads", err) &&
+           check_of_swaps(heads, others, "--heads", err) && check_each(call, err) &&
            (call->values[OPT_DUMP] || check_mixtures(call, layers, some, "--layers", err)) &&
            check_mixtures(call, heads, others, "--heads", err);
 }

@@ -7,11 +7,10 @@
 
 #include "app/session/model_input.h"
 #include "app/study/study.h"
-#include "app/study/swap_axis.h"
-#include "app/study/swap_file.h"
 #include "model/forward.h"
 #include "model/generate.h"
 #include "model/heads.h"
+#include "script/api/model_swaps.h"
 #include "script/host/work.h"
 
 typedef struct LuaModel {
@@ -192,20 +191,11 @@ static int32_t *push_ids(lua_State *L, int arg, const Model *m, int64_t *count)
 
 /* ---- the pass ------------------------------------------------------------------------ */
 
-/* A swap at a value of vary. */
-typedef struct SwapValue {
-    int64_t     given; /* which swap, from 0 */
-    const char *text;  /* NULL: the swap does not depend on it */
-} SwapValue;
-
 typedef struct Passing {
     const Model  *m;
-    int32_t      *ids; /* on the stack, as are the swaps with their words and layers */
+    int32_t      *ids; /* on the stack, as is what `given` points to */
     int64_t       n, layer, near;
-    const Swap   *swaps;
-    int64_t       swap_count;
-    bool          listed; /* the swaps were given as a list */
-    const SwapValue *values; /* [swap_count] of vary, on the stack; NULL: none */
+    GivenSwaps    given;
     ForwardResult result;
     HeadsResult   heads;
     GenerateOptions writing;
@@ -237,8 +227,8 @@ static Passing *push_passing(lua_State *L, Passing all)
 static bool work_pass(void *context, const atomic_bool *cancel, Error *err)
 {
     Passing       *p = context;
-    ForwardOptions options = { .last_layer = -1, .cancel = cancel, .swaps = p->swaps,
-                               .swap_count = p->swap_count };
+    ForwardOptions options = { .last_layer = -1, .cancel = cancel, .swaps = p->given.swaps,
+                               .swap_count = p->given.count };
 
     return forward_run(p->m, p->ids, p->n, &options, &p->result, err);
 }
@@ -320,9 +310,9 @@ static void push_swapped(lua_State *L, const Passing *p, int64_t variant)
     push_measure(L, p, f);
     if (!variant)
         return;
-    field_string(L, "swap", swap_name(&p->swaps[variant - 1]));
-    if (p->values)
-        field_value(L, &p->values[variant - 1]);
+    field_string(L, "swap", swap_name(&p->given.swaps[variant - 1]));
+    if (p->given.values)
+        field_value(L, &p->given.values[variant - 1]);
     field_bool(L, "untrained", f->untrained);
     field_measure(L, "flops", f->flops);
     field_measure(L, "flops_exact", f->flops_exact);
@@ -335,239 +325,32 @@ static int push_pass(lua_State *L, int status, lua_KContext at)
     const Passing *p = work_context(L, at);
 
     (void)status;
-    if (p->listed) {
-        lua_createtable(L, (int)p->swap_count, 2);
-        for (int64_t v = 1; v <= p->swap_count; v++) {
+    if (p->given.listed) {
+        lua_createtable(L, (int)p->given.count, 2);
+        for (int64_t v = 1; v <= p->given.count; v++) {
             push_swapped(L, p, v);
             lua_rawseti(L, -2, v);
         }
     } else {
-        push_swapped(L, p, p->swap_count);
+        push_swapped(L, p, p->given.count);
     }
     field_number(L, "seconds", p->result.seconds);
-    if (p->listed || p->swap_count) {
+    if (p->given.listed || p->given.count) {
         push_measure(L, p, &p->result.measure[0]);
         lua_setfield(L, -2, "plain");
     }
     return 1;
 }
 
-/* The list in the option of table t as flags, kept in the table `keep`; NULL: all.
- * [-0, +0, v] */
-static const bool *read_flags(lua_State *L, int t, int keep, const char *key, int64_t count)
-{
-    bool *on;
-    int   list;
-
-    if (lua_getfield(L, t, key) == LUA_TNIL) {
-        lua_pop(L, 1);
-        return NULL;
-    }
-    luaL_checktype(L, -1, LUA_TTABLE);
-    list = lua_gettop(L);
-    on = lua_newuserdatauv(L, (size_t)count * sizeof(*on), 0);
-    memset(on, 0, (size_t)count * sizeof(*on));
-    for (int64_t i = 0; i < (int64_t)lua_rawlen(L, list); i++) {
-        lua_rawgeti(L, list, i + 1);
-        on[check_index(L, lua_gettop(L), count, key)] = true;
-        lua_pop(L, 1);
-    }
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
-    lua_pop(L, 1);
-    return on;
-}
-
-static int mixture_gc(lua_State *L)
-{
-    SwapMixture **box = lua_touserdata(L, 1);
-
-    swap_mixture_free(*box);
-    *box = NULL;
-    return 0;
-}
-
-/* What the file of the swap says, kept in the table `keep`.  [-0, +0, v] */
-static Swap read_mixture(lua_State *L, int keep, const Model *m, const Swap *given)
-{
-    SwapMixture **box = box_push(L, sizeof(SwapMixture *), 0, "attnscope.mixture", mixture_gc,
-                                 NULL);
-    Error         err = ERROR_INIT;
-
-    *box = NULL;
-    if (given->layers || given->heads)
-        luaL_error(L, "swap %s: the file says the layers and heads", given->mechanism);
-    *box = swap_mixture_read(given->mechanism, &m->config, given->seed, &err);
-    if (!*box)
-        luaL_error(L, "swap: %s", err.text);
-    given = (*box)->parts;
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
-    return *given;
-}
-
-/* A swap as table t says; what it points to is kept in the table `keep`.  [-0, +0, v] */
-static Swap read_swap(lua_State *L, int t, int keep, const Model *m)
-{
-    Swap s = { .mechanism = option_string(L, t, "swap", NULL) };
-
-    lua_getfield(L, t, "swap"); /* its text stays with it */
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
-    s.layers = read_flags(L, t, keep, "layers", m->config.layers);
-    s.heads = read_flags(L, t, keep, "heads", m->config.heads);
-    s.seed = (uint64_t)option_integer(L, t, "seed", 0, 0, INT64_MAX);
-    return s.mechanism && swap_is_file(s.mechanism) ? read_mixture(L, keep, m, &s) : s;
-}
-
-/* A part of a mixture, or a swap of its own: the table on top, which is taken off. */
-static Swap take_part(lua_State *L, int keep, const Model *m)
-{
-    Swap s;
-
-    luaL_checktype(L, -1, LUA_TTABLE);
-    options_check(L, lua_gettop(L), &class_model_options);
-    s = read_swap(L, lua_gettop(L), keep, m);
-    if (!s.mechanism)
-        luaL_error(L, "swaps: expected a table with swap, or a list of such tables");
-    lua_pop(L, 1);
-    return s;
-}
-
-/* How many parts the item on top has: 0: it is a swap, no list. */
-static int64_t parts_of(lua_State *L)
-{
-    luaL_checktype(L, -1, LUA_TTABLE);
-    return (int64_t)lua_rawlen(L, -1);
-}
-
-/* Heads of the chains first, then what hangs on them.  [-0, +0, v] */
-static void read_swaps(lua_State *L, int list, int keep, Passing *p)
-{
-    int64_t count = (int64_t)lua_rawlen(L, list), more = 0, at = count;
-    Swap   *all;
-
-    for (int64_t i = 0; i < count; i++) {
-        lua_rawgeti(L, list, i + 1);
-        more += parts_of(L);
-        lua_pop(L, 1);
-    }
-    luaL_argcheck(L, count > 0, 3, "swaps: expected a list with at least one swap");
-    all = lua_newuserdatauv(L, (size_t)(count + more) * sizeof(*all), 0);
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t parts;
-        Swap   *last = &all[i];
-
-        lua_rawgeti(L, list, i + 1);
-        parts = parts_of(L);
-        for (int64_t x = 0; x < parts; x++) {
-            Swap *own = x ? &all[at++] : last;
-
-            lua_rawgeti(L, -1, x + 1);
-            *own = take_part(L, keep, p->m);
-            if (own->also)
-                luaL_error(L, "swaps: %s is a mixture and cannot be a part of one", own->name);
-            if (x)
-                last->also = own;
-            last = own;
-        }
-        if (parts)
-            lua_pop(L, 1);
-        else
-            all[i] = take_part(L, keep, p->m);
-    }
-    p->swaps = all;
-    p->swap_count = count;
-    p->listed = true;
-}
-
-/* ---- vary --------------------------------------------------------------------------- */
-
-static int axis_gc(lua_State *L)
-{
-    axis_free(lua_touserdata(L, 1));
-    return 0;
-}
-
-/* A swap for each value, or itself; out NULL: only counts.  [-0, +0, v] */
-static int64_t vary_swap(lua_State *L, int keep, const Axis *axis, const Swap *swap, int64_t given,
-                         Swap *out, SwapValue *values)
-{
-    bool varies = swap_varies(swap->mechanism, axis->name);
-
-    for (int at = 0; out && at < (varies ? axis->count : 1); at++) {
-        Text *text = text_box(L);
-
-        swap_at(swap->mechanism, axis->name, varies ? axis->values[at] : NULL, text);
-        text_box_push(L, text);
-        out[at] = *swap;
-        out[at].mechanism = lua_tostring(L, -1);
-        lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
-        lua_pop(L, 1);
-        values[at] = (SwapValue){ given, varies ? axis->values[at] : NULL };
-    }
-    return varies ? axis->count : 1;
-}
-
-/* Puts the swaps at each value of vary in the place of the swaps.  [-0, +0, v] */
-static void vary_swaps(lua_State *L, int t, int keep, Passing *p)
-{
-    const char *range = option_string(L, t, "vary", NULL);
-    Axis       *axis;
-    Error       err = ERROR_INIT;
-    int64_t     count = 0, at = 0, varied = 0;
-    Swap       *all;
-    SwapValue  *values;
-
-    if (!range)
-        return;
-    luaL_argcheck(L, p->swap_count > 0, 3, "vary needs swap or swaps");
-    axis = box_push(L, sizeof(*axis), 0, "attnscope.axis", axis_gc, NULL);
-    *axis = (Axis){ 0 };
-    if (!axis_parse(range, axis, &err))
-        luaL_error(L, "vary: %s", err.text);
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
-    for (int64_t i = 0; i < p->swap_count; i++) {
-        if (p->swaps[i].also || p->swaps[i].name) /* listed, or of a file */
-            luaL_error(L, "vary: swap %I is a mixture; list its parts at each value instead",
-                       (lua_Integer)i + 1);
-        varied += swap_varies(p->swaps[i].mechanism, axis->name);
-        count += vary_swap(L, keep, axis, &p->swaps[i], i, NULL, NULL);
-    }
-    if (!varied)
-        luaL_error(L, "vary: %s is no parameter of %s and no value in it", axis->name,
-                   p->swaps[0].mechanism);
-    all = lua_newuserdatauv(L, (size_t)count * sizeof(*all), 0);
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
-    values = lua_newuserdatauv(L, (size_t)count * sizeof(*values), 0);
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
-    for (int64_t i = 0; i < p->swap_count; i++)
-        at += vary_swap(L, keep, axis, &p->swaps[i], i, all + at, values + at);
-    p->swaps = all;
-    p->values = values;
-    p->swap_count = count;
-    p->listed = true;
-}
-
 /* [-0, +1 or 3, v] */
 static int run_model(lua_State *L)
 {
     Passing p = { .m = check_model(L)->model };
-    Swap   *one;
-    int     keep;
 
     lua_settop(L, 3);
     options_check(L, 3, &class_model_options);
     p.ids = push_ids(L, 2, p.m, &p.n);
-    lua_newtable(L); /* keeps what the swaps point to */
-    keep = lua_gettop(L);
-    if (lua_getfield(L, 3, "swaps") == LUA_TTABLE) {
-        read_swaps(L, keep + 1, keep, &p);
-    } else {
-        one = lua_newuserdatauv(L, sizeof(*one), 0);
-        *one = read_swap(L, 3, keep, p.m);
-        p.swaps = one;
-        p.swap_count = one->mechanism != NULL;
-    }
-    vary_swaps(L, 3, keep, &p);
+    p.given = swaps_push(L, 3, p.m);
     push_passing(L, p);
     return work_await(L, script_of(L)->session->thing, "a forward pass", work_pass, push_pass);
 }
@@ -579,7 +362,7 @@ static bool work_write(void *context, const atomic_bool *cancel, Error *err)
     Passing *p = context;
 
     p->writing.cancel = cancel;
-    p->writing.swap = p->swap_count ? p->swaps : NULL;
+    p->writing.swap = p->given.count ? p->given.swaps : NULL;
     return generate_run(p->m, p->ids, p->n, &p->writing, &p->written, err);
 }
 
@@ -615,8 +398,8 @@ static int push_written(lua_State *L, int status, lua_KContext at)
     field_integer(L, "read_keys", g->read_keys);
     field_bool(L, "ended", g->ended);
     field_number(L, "seconds", g->seconds);
-    if (p->swap_count)
-        field_string(L, "swap", swap_name(p->swaps));
+    if (p->given.count)
+        field_string(L, "swap", swap_name(p->given.swaps));
     return 1;
 }
 
@@ -624,10 +407,9 @@ static int push_written(lua_State *L, int status, lua_KContext at)
 static int write_on(lua_State *L)
 {
     Passing p = { .m = check_model(L)->model };
-    Swap   *one;
 
     lua_settop(L, 4);
-    options_check(L, 4, &class_model_options);
+    options_check(L, 4, &class_generate_options);
     p.ids = push_ids(L, 2, p.m, &p.n);
     p.writing.count = luaL_checkinteger(L, 3);
     luaL_argcheck(L, p.writing.count > 0 && p.writing.count <= 1 << 20, 3,
@@ -637,14 +419,7 @@ static int write_on(lua_State *L)
                   "temperature: expected a number from 0");
     p.writing.top_k = option_integer(L, 4, "top_k", 0, 0, INT32_MAX);
     p.writing.seed = (uint64_t)option_integer(L, 4, "seed", 0, 0, INT64_MAX);
-    luaL_argcheck(L, lua_getfield(L, 4, "swaps") == LUA_TNIL &&
-                         lua_getfield(L, 4, "vary") == LUA_TNIL, 4, "it writes with one swap");
-    lua_settop(L, 4);
-    lua_newtable(L); /* keeps what the swap points to */
-    one = lua_newuserdatauv(L, sizeof(*one), 0);
-    *one = read_swap(L, 4, lua_gettop(L) - 1, p.m);
-    p.swaps = one;
-    p.swap_count = one->mechanism != NULL;
+    p.given = swap_push(L, 4, p.m);
     push_passing(L, p);
     return work_await(L, script_of(L)->session->thing, "writing on", work_write, push_written);
 }
@@ -806,7 +581,7 @@ static const Member model_members[] = {
       "with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and "
       "plain holds those of the model as it is.  Of swaps, and with vary, a list of such tables, "
       "with one plain; vary adds value and given, the place of its swap in swaps." },
-    { "generate", write_on, "ids: integer[], count: integer, options?: attnscope.ModelOptions",
+    { "generate", write_on, "ids: integer[], count: integer, options?: attnscope.GenerateOptions",
       "table?, string?, string?",
       "The model writes `count` tokens on, as it is or with a swap that is a pattern or a mixture "
       "of patterns: ids, text, p (of each token), cache_bytes, read_keys (of the last token, over "
@@ -828,21 +603,3 @@ const Class class_model = {
     .instead = "attn.model opens another",
     .keep = keep_model,
 };
-
-static const Member model_option_members[] = {
-    FIELD("swap", "string", "a mechanism in place of exact attention: \"window(window=33)\"; or a "
-          "mixture from a CSV file, as advise_model.lua writes it: \"@advice.csv\""),
-    FIELD("layers", "integer[]", "layers of the swap (default: all)"),
-    FIELD("heads", "integer[]", "heads of the swap (default: all)"),
-    FIELD("seed", "integer", "of parameters the mechanism would have learned, and of what generate "
-          "draws"),
-    FIELD("temperature", "number", "of generate: 0 (default) takes the most probable token"),
-    FIELD("top_k", "integer", "of generate: draws among so many tokens (default: all)"),
-    FIELD("swaps", "table[]", "many of swap, layers, heads and seed in one pass; one that is a "
-          "list of such tables is a mixture: the first that names a head has it"),
-    FIELD("vary", "string", "every swap at each value of a name, \"window=9:129:x2\": of its "
-          "parameter, or of a word in it, as w in \"pattern(window(w)+cols(4))\""),
-    MEMBER_END,
-};
-const Class class_model_options = { .name = "ModelOptions", .help = "A swap.",
-                                    .members = model_option_members };

@@ -186,7 +186,7 @@ extern const size_t        script_prelude_size;
 
 static const Class *const script_classes[] = {
     &class_attn, &class_ui, &class_pane, &class_tensor, &class_input, &class_result, &class_pattern,
-    &class_figure, &class_model, &class_model_options,
+    &class_figure, &class_model, &class_model_options, &class_model_swap, &class_generate_options,
     &class_job, &class_row, &class_context, &class_param_options, &class_view_options,
     &class_pattern_options, &class_mechanism_options, &class_filter,
     &class_input_options, &class_random_options, &class_tensors,

@@ -339,6 +339,7 @@ void module_open(lua_State *L);
 extern const Class class_job, class_row, class_context, class_param_options, class_view_options,
     class_pattern_options, class_mechanism_options;
 extern const Class class_ui, class_pane, class_model, class_model_options;
+extern const Class class_model_swap, class_generate_options;
 extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
     class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
     class_roofline, class_cache, class_cache_options;

@@ -59,7 +59,7 @@ typedef struct Modelling {
     char          mechanism[256], shown[256]; /* of fresh, of swapped */
     ModelLayers   layers, shown_layers;
     const SwapMixture *mixture, *shown_mixture; /* NULL: the swap is none */
-    SwapMixture  *mixtures;         /* all that were read; owned */
+    SwapMixture  *mixtures;         /* of both and write_mixture; owned */
     Input        *input;            /* of a layer, on its way to the panes; owned */
     int64_t       wanted;           /* that layer */
     bool          entered;          /* its head is in the panes: q comes back */

@@ -234,6 +234,21 @@ void model_drop_swap(Modelling *m)
     m->shown_mixture = NULL;
 }
 
+/* Frees those that neither a swap nor what is written reads any more. */
+static void drop_mixtures(Modelling *m)
+{
+    for (SwapMixture **at = &m->mixtures; *at;) {
+        SwapMixture *x = *at;
+
+        if (x == m->mixture || x == m->shown_mixture || x == m->write_mixture) {
+            at = &x->next;
+        } else {
+            *at = x->next;
+            swap_mixture_free(x);
+        }
+    }
+}
+
 void model_free(Modelling *m)
 {
     if (!m)
@@ -246,10 +261,8 @@ void model_free(Modelling *m)
     forward_result_free(&m->pass);
     forward_result_free(&m->plain);
     forward_result_free(&m->fresh);
-    for (SwapMixture *x = m->mixtures, *next; x; x = next) {
-        next = x->next;
-        swap_mixture_free(x);
-    }
+    m->mixture = m->write_mixture = NULL;
+    drop_mixtures(m);
     free(m->layers.on);
     free(m->write_layers);
     input_free(m->input);
@@ -391,6 +404,7 @@ static void start_swap(Ui *ui, const char *mechanism, ModelLayers layers,
     free(m->layers.on);
     m->layers = layers;
     m->mixture = mixture;
+    drop_mixtures(m);
     snprintf(m->mechanism, sizeof(m->mechanism), "%s", mechanism);
     forward_result_free(&m->fresh);
     m->fresh = (ForwardResult){ 0 };

@@ -45,9 +45,7 @@ static const struct {
       "{'model_type':'gemma2','hidden_size':3584,'num_hidden_layers':42,'num_attention_heads':16,"
       "'num_key_value_heads':8,'head_dim':256,'sliding_window':4096}",
       "(window(4096),full)x21", 8192, 172032, 2113929216 },
-    { "Gemma 3 27B",
-      "{'model_type':'gemma3','text_config':{'hidden_size':5376,'num_hidden_layers':62,"
-      "'num_attention_heads':32,'num_key_value_heads':16,'head_dim':128,'sliding_window':1024}}",
+    { "Gemma 3 27B", "@gemma3.json",
       "(window(1024)x5,full)x10,window(1024)x2", 131072, 81920, 11173625856 },
     { "gpt-oss-120b",
       "{'model_type':'gpt_oss','hidden_size':2880,'num_hidden_layers':36,'num_attention_heads':64,"
@@ -72,20 +70,33 @@ static const struct {
       36864, 37748736 },
 };
 
-static bool read_config(const char *config, ModelCache *out, Error *err)
+/* "@NAME" is a file of tests/model. */
+static json_t *config_root(const char *config)
 {
+    const char  *oracle = getenv("ATTNSCOPE_ORACLE");
+    bool         file = *config == '@';
     json_error_t why;
     char         text[1024];
     json_t      *root;
-    bool         ok;
 
-    snprintf(text, sizeof(text), "%s", config);
-    for (char *c = text; *c; c++)
+    if (file)
+        snprintf(text, sizeof(text), "%.900s/../model/%s", oracle ? oracle : "tests/oracle",
+                 config + 1);
+    else
+        snprintf(text, sizeof(text), "%s", config);
+    for (char *c = text; !file && *c; c++)
         *c = *c == '\'' ? '"' : *c;
-    root = json_loads(text, 0, &why);
+    root = file ? json_load_file(text, 0, &why) : json_loads(text, 0, &why);
     if (!root)
         fail_msg("%s: %s", config, why.text);
-    ok = model_cache_from_json(root, out, err);
+    return root;
+}
+
+static bool read_config(const char *config, ModelCache *out, Error *err)
+{
+    json_t *root = config_root(config);
+    bool    ok = model_cache_from_json(root, out, err);
+
     json_decref(root);
     return ok;
 }

@@ -477,6 +477,7 @@ static void test_not_finite(void **state)
     ((float *)(uintptr_t)made->layer[1].down.data)[5] = INFINITY;
     assert_false(forward_run(&made->m, ids, TOKENS, &o, &r, &err));
     CHECK(strstr(err.text, "not finite") && strstr(err.text, "layer 1"), "%s", err.text);
+    assert_int_equal(err.code, ERR_MODEL);
     made_free(made);
 }
 
