@@ -500,7 +500,7 @@ static const Typed typed[] = {
       "another input for all panes: FILE, MODEL TEXT, synthetic:NAME or sample:NAME" },
     { "layer", false, input_typed_layer, NULL, "the input's layer, from 0" },
     { "head", false, input_typed_head, NULL, "the head that is shown, from 0" },
-    { "n", false, input_typed_n, NULL, "number of tokens: the first of a file, or generated" },
+    { "n", false, input_typed_n, NULL, "number of tokens: the first of a file, or generated; 32k is 32000, 32Ki is 32768" },
     { "d", false, input_typed_d, NULL, "head size of generated q, k, v" },
     { "heads", false, input_typed_heads, NULL, "number of heads of generated q, k, v" },
     { "seed", false, input_typed_seed, NULL, "seed of the input and of all panes" },

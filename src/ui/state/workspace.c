@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ui/state/explorer.h"
+#include "core/text.h"
 #include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 
@@ -366,12 +367,9 @@ void workspace_write_fields(const Workspace *saved, Text *out)
 
 static bool read_number(const FieldOf *f, void *at, const char *value, Error *err)
 {
-    char     *end;
-    long long number;
+    int64_t number;
 
-    errno = 0;
-    number = strtoll(value, &end, 10);
-    if (errno || *end || end == value || number < f->least || number > f->most)
+    if (!text_whole(value, &number) || number < f->least || number > f->most)
         return error_set(err, ERR_PARAM, "%s: '%.40s' is not a whole number from %lld to %lld",
                          f->name, value, (long long)f->least, (long long)f->most);
     if (f->kind == FIELD_WHOLE || f->kind == FIELD_ROUND)
