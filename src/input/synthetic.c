@@ -358,12 +358,13 @@ static bool parse_spec(const char *text, Spec *spec, Error *err)
 
 /* ---- making -------------------------------------------------------------- */
 
+/* An option overrides an argument: `-n 128` beside synthetic:blocks(n=64) is 128 tokens. */
 static void take_choice(Spec *spec, const InputChoice *choice)
 {
     const int64_t given[] = { choice->n, choice->d, choice->heads };
 
     for (int i = 0; i < 3; i++)
-        if (!spec->arguments[i].set && given[i] > 0)
+        if (given[i] > 0)
             spec->arguments[i].value = (double)given[i];
     if (!spec->arguments[ARGUMENT_SEED].set)
         spec->seed = choice->seed;

@@ -309,6 +309,7 @@ const Mechanism mech_dsa = {
     .lesson = "top-k",
     .notes = notes,
     .size = "topk",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .check = dsa_check,

@@ -649,6 +649,7 @@ const Mechanism mech_nsa = {
     .lesson = "top-k",
     .notes = notes,
     .size = "topk",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .check = check,

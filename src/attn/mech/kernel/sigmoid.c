@@ -183,6 +183,7 @@ const Mechanism mech_sigmoid = {
     .teaches = "No competition: a row may be all dark or all light, and its sum is not the "
                "constant 1 of softmax.  With bias_rule=visible the early rows of a causal run "
                "rise to the others.",
+    .row_sum = "no softmax, so no sum is set",
     .classes = CLASS_KR,
     .claim_time = "O(n^2)",
     .claim_memory = "O(n^2), O(n) tiled",

@@ -373,6 +373,7 @@ const Mechanism mech_differential = {
              "sums to 1 - lambda.",
     .teaches = "Two maps and their difference: what both maps share fades, and the peaks of the "
                "first stay.  With lambda = 0 it is plain attention.",
+    .row_sum = "the second softmax is subtracted: 1 - lambda",
     .picture = "weights",
     .classes = CLASS_SP,
     .claim_time = "O(n^2)",
