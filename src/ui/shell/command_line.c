@@ -13,6 +13,7 @@
 #include "app/call.h"
 #include "app/command/command.h"
 #include "app/complete.h"
+#include "app/lesson/lesson.h"
 #include "attn/run/mechanism.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/pane_study.h"
@@ -588,6 +589,8 @@ void command_enter(Ui *ui, const char *line)
             ui->screen = SCREEN_COMPARE;
             panes_ask(ui);
         }
+    } else if (lesson_place(word)) {
+        ui_say(ui, ROLE_WARN, "'%s' is a lesson: :lesson %s opens it", word, word);
     } else {
         ui_say(ui, ROLE_ERROR, "'%s' is no command, action or mechanism; Ctrl-P lists everything",
                word);
