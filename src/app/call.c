@@ -15,6 +15,7 @@
 static const Option options[] = {
 #define OPTION(id, flag, letter, value, commands, help) { flag, letter, value, commands, help },
 #include "app/options.def"
+#include "core/text.h"
 #undef OPTION
 };
 
@@ -387,14 +388,14 @@ bool call_split(const char *line, const char **words, int most, int *count, Text
 bool call_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Error *err)
 {
     const char *text = call->values[id];
-    char       *end;
-    long long   value;
+    int64_t     value;
 
     if (!text)
         return true;
-    errno = 0; /* strtoll returns the largest number where the text holds a larger one */
-    value = strtoll(text, &end, 10);
-    if (end == text || *end || errno || value < lo || value > hi)
+    if (!text_whole(text, &value))
+        return error_set(err, ERR_USAGE, "--%s: expected an integer from %lld to %lld, got '%s'"
+                         WHOLE_FORMS, options[id].flag, (long long)lo, (long long)hi, text);
+    if (value < lo || value > hi)
         return error_set(err, ERR_USAGE, "--%s: expected an integer from %lld to %lld, got '%s'",
                          options[id].flag, (long long)lo, (long long)hi, text);
     *out = value;

@@ -296,6 +296,53 @@ void csv_cell(Text *out, const char *value, bool first)
     text_add(out, "\"");
 }
 
+/* ---- numbers in words --------------------------------------------------------- */
+
+/* Of the unit at *at, which is passed over; 1: there is none. */
+static int64_t unit_at(const char **at)
+{
+    static const char units[] = "kMG";
+    const char       *unit = **at ? strchr(units, **at == 'K' ? 'k' : **at) : NULL;
+    int64_t           base, scale = 1;
+
+    if (!unit)
+        return 1;
+    base = (*at)[1] == 'i' ? 1024 : 1000;
+    for (const char *u = units; u <= unit; u++)
+        scale *= base;
+    *at += base == 1024 ? 2 : 1;
+    return scale;
+}
+
+bool text_whole_at(const char *text, const char **end, int64_t *out)
+{
+    char     *stop;
+    long long value;
+
+    errno = 0;
+    value = strtoll(text, &stop, 10);
+    *end = stop;
+    return stop != text && !errno && !__builtin_mul_overflow(value, unit_at(end), out);
+}
+
+bool text_whole(const char *text, int64_t *out)
+{
+    const char *end;
+
+    return text_whole_at(text, &end, out) && !*end;
+}
+
+double text_number_at(const char *text, const char **end)
+{
+    char  *stop;
+    double value = strtod(text, &stop);
+
+    *end = stop;
+    return stop == text ? value : value * (double)unit_at(end);
+}
+
+/* ---- numbers for people ------------------------------------------------------- */
+
 static char *format_scaled(double value, double base, const char *const *units, char *text,
                            size_t size)
 {

@@ -67,6 +67,14 @@ void jsonw_some_int(Json *j, const char *key, int64_t value);
 /* One CSV cell; quotes it only if it must (RFC 4180). */
 void csv_cell(Text *out, const char *value, bool first);
 
+/* Numbers in words.  A unit may follow: k, M, G (32k is 32000) or Ki, Mi, Gi (32Ki is 32768). */
+#define WHOLE_FORMS " (write 32768, 32k for 32000 or 32Ki for 32768)"
+/* A whole number; *end is behind it.  False: there is none, or it is too large. */
+bool text_whole_at(const char *text, const char **end, int64_t *out);
+bool text_whole(const char *text, int64_t *out); /* nothing stands behind it */
+/* Any number; *end is text where there is none. */
+double text_number_at(const char *text, const char **end);
+
 /* "12.3 M" style: bytes with binary units, counts with decimal ones. */
 char *format_bytes(int64_t bytes, char *text, size_t size);
 char *format_count(double count, char *text, size_t size);

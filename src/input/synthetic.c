@@ -291,6 +291,19 @@ static bool parse_seed(Spec *spec, Argument *argument, Cut value, Error *err)
     return true;
 }
 
+/* A whole number may have a unit: n=32Ki. */
+static bool read_argument(const Argument *argument, Cut value, double *out)
+{
+    char    word[24];
+    int64_t whole;
+
+    snprintf(word, sizeof(word), "%.*s", (int)value.length, value.text);
+    if (!argument->whole || value.length >= sizeof(word) || !text_whole(word, &whole))
+        return labels_parse(value.text, value.length, out);
+    *out = (double)whole;
+    return true;
+}
+
 static bool parse_argument(Spec *spec, Cut name, Cut value, Error *err)
 {
     Argument *argument = spec->arguments;
@@ -305,7 +318,7 @@ static bool parse_argument(Spec *spec, Cut name, Cut value, Error *err)
                          argument->name);
     if (argument == &spec->arguments[ARGUMENT_SEED])
         return parse_seed(spec, argument, value, err);
-    if (!labels_parse(value.text, value.length, &number) || !(number >= 0 && number <= 1e12))
+    if (!read_argument(argument, value, &number) || !(number >= 0 && number <= 1e12))
         return bad_value(spec, argument, value, "a number, 0 or above", err);
     if (argument->whole && number != floor(number))
         return bad_value(spec, argument, value, "a whole number", err);
@@ -345,12 +358,13 @@ static bool parse_spec(const char *text, Spec *spec, Error *err)
 
 /* ---- making -------------------------------------------------------------- */
 
+/* An option overrides an argument: `-n 128` beside synthetic:blocks(n=64) is 128 tokens. */
 static void take_choice(Spec *spec, const InputChoice *choice)
 {
     const int64_t given[] = { choice->n, choice->d, choice->heads };
 
     for (int i = 0; i < 3; i++)
-        if (!spec->arguments[i].set && given[i] > 0)
+        if (given[i] > 0)
             spec->arguments[i].value = (double)given[i];
     if (!spec->arguments[ARGUMENT_SEED].set)
         spec->seed = choice->seed;

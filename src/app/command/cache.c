@@ -14,6 +14,7 @@
 #include "app/figure/plots.h"
 #include "app/session/model_input.h"
 #include "app/study/sweep.h"
+#include "core/text.h"
 #include "profile/stack.h"
 
 #define STACKS_MOST (PLOT_SERIES_MOST - 1) /* with their total, if they are kinds of one */
@@ -51,12 +52,11 @@ static bool take_lengths(CacheRun *r, Error *err)
     if (!words_expand("-n", given ? given : USUAL_N, &r->lengths, err))
         return false;
     for (int i = 0; i < r->lengths.count; i++) {
-        char     *end;
-        long long n = strtoll(r->lengths.items[i], &end, 10);
+        int64_t n;
 
-        if (*end || end == r->lengths.items[i] || n < 1 || n > N_MOST)
-            return error_set(err, ERR_USAGE, "-n: expected whole numbers from 1 to 2^40, got '%s'",
-                             r->lengths.items[i]);
+        if (!text_whole(r->lengths.items[i], &n) || n < 1 || n > N_MOST)
+            return error_set(err, ERR_USAGE, "-n: expected whole numbers from 1 to 2^40, got '%s'"
+                             WHOLE_FORMS, r->lengths.items[i]);
     }
     words_sort_numbers(&r->lengths);
     return true;

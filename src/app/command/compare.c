@@ -28,6 +28,8 @@ typedef struct Comparison {
     bool       decode;    /* a table of steps */
     Budget     budget;    /* share 0: sizes follow n */
     Text       sizes;     /* lines of what was chosen */
+    double     began;     /* clock_wall */
+    int        planned;   /* rows */
 } Comparison;
 
 /* ---- running ---------------------------------------------------------------- */
@@ -130,6 +132,25 @@ static Result *run_noted(Session *s, const Request *request, const Text *note, b
     return result;
 }
 
+#define SILENT_SECONDS 1 /* a shorter command says nothing on the way */
+
+/* A row that is there is a line of its own where no line is written again and again. */
+static void say_row(Session *s, const Comparison *c, const char *mechanism, const char *value)
+{
+    const Record *r = &c->results[c->count - 1]->record;
+    double        passed = clock_wall() - c->began;
+    char          ms[32], times[40];
+
+    if (passed < SILENT_SECONDS)
+        return;
+    format_ms(r->time.median, ms, sizeof(ms));
+    session_line(s, "compare: %d of %d: %.60s%s%.60s: %s%s; %s", c->count, c->planned, mechanism,
+                 value ? ", " : "", value ? value : "",
+                 r->status == RECORD_OK ? ms : record_status_name(r->status),
+                 r->status == RECORD_OK ? " ms" : "",
+                 format_seconds(passed, times, sizeof(times)));
+}
+
 /* value: NAME=VALUE added to the call's options; NULL: none. */
 static bool add_request(Session *s, const Call *call, const char *mechanism, const char *value,
                         Comparison *c, Error *err)
@@ -157,6 +178,7 @@ static bool add_request(Session *s, const Call *call, const char *mechanism, con
     if (!result)
         return false;
     c->results[c->count++] = result;
+    say_row(s, c, mechanism, value);
     return true;
 }
 
@@ -222,13 +244,28 @@ static bool searches_crossover(const Call *call)
     return call->values[OPT_CROSSOVER] && !call->values[OPT_PLOT];
 }
 
+static int planned_rows(Session *s, const Call *call, const Comparison *c)
+{
+    const Mechanism *exact = mechanism_baseline();
+    int              rows = exact != NULL;
+
+    for (int i = 0; i < call->word_count; i++)
+        if (!exact || mechanism_find(call->words[i]) != exact)
+            rows += c->axis.count && takes(s, call, call->words[i], c->axis.name) ? c->axis.count
+                                                                                  : 1;
+    return rows;
+}
+
 static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 {
     const Mechanism *exact = mechanism_baseline();
 
+    c->began = clock_wall();
     if (!call_check_params(call, err) || !fits_something(call, err) ||
-        !parse_vary(s, call, &c->axis, err) ||
-        (exact && !add_request(s, call, exact->id, NULL, c, err)))
+        !parse_vary(s, call, &c->axis, err))
+        return false;
+    c->planned = planned_rows(s, call, c);
+    if (exact && !add_request(s, call, exact->id, NULL, c, err))
         return false;
     c->crossover = searches_crossover(call);
     for (int i = 0; i < call->word_count; i++)

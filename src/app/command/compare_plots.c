@@ -158,12 +158,13 @@ static void caption_sizes(Result *const *results, int count, char *caption, size
 {
     for (int i = 0; i < count; i++) {
         const Request *request = &results[i]->request;
-        const Param   *param = size_left_out(request);
+        int64_t        usual = 0;
+        const Param   *param = size_left_out(request, &usual);
         size_t         length = strlen(caption);
 
         if (param)
-            snprintf(caption + length, size - length, "%s%s: %s=%g at every n", length ? "; " : "",
-                     request->mechanism, param->name, param->fallback);
+            snprintf(caption + length, size - length, "%s%s: %s=%lld at every n",
+                     length ? "; " : "", request->mechanism, param->name, (long long)usual);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "app/figure/picture.h"
 #include "app/figure/plan.h"
 #include "app/result/views.h"
+#include "core/text.h"
 
 /* Skips quotes and brackets: they belong to the parameters. */
 typedef struct Scan {
@@ -190,10 +191,7 @@ bool panel_word_parse(const char *text, PanelWord *out, Error *err)
 static bool parse_whole(const char *name, const char *value, long long least, int64_t *out,
                         Error *err)
 {
-    char *end;
-
-    *out = strtoll(value, &end, 10);
-    return (end != value && !*end && *out >= least) ||
+    return (text_whole(value, out) && *out >= least) ||
            error_set(err, ERR_USAGE, "{%s=%s}: expected a whole number from %lld", name, value,
                      least);
 }

@@ -8,6 +8,7 @@
 #include "app/figure/picture.h"
 #include "app/figure/plan.h"
 #include "app/session/internal.h"
+#include "core/text.h"
 
 /* A new panel at the end, not counted yet; NULL: no room. */
 static PlannedPanel *next_panel(FigurePlan *plan, Error *err)
@@ -566,11 +567,9 @@ static bool head_option(const char *text, int64_t *head, Error *err)
 
 static bool parse_key(const char *text, PictureOptions *o, Error *err)
 {
-    char *end;
-
     o->excludes = text != NULL;
-    o->excluded = text ? strtoll(text, &end, 10) : 0;
-    return !text || (end != text && !*end && o->excluded >= 0) ||
+    o->excluded = 0;
+    return !text || (text_whole(text, &o->excluded) && o->excluded >= 0) ||
            error_set(err, ERR_USAGE, "--exclude: expected a key's number from 0, got '%s'", text);
 }
 

@@ -398,15 +398,21 @@ void lessons_free(LessonList *list)
 
 /* ---- by name ------------------------------------------------------------------------ */
 
-/* "5": the fifth of the list; NULL: no such number. */
-static LessonFile *find_number(LessonList *list, const char *name)
+int lesson_ordinal(const char *name, int count)
 {
     char *end;
     long  number = strtol(name, &end, 10);
 
-    return !*end && isdigit((unsigned char)*name) && number >= 1 && number <= list->count
-               ? &list->files[number - 1]
-               : NULL;
+    return !*end && isdigit((unsigned char)*name) && number >= 1 && number <= count ? (int)number
+                                                                                   : 0;
+}
+
+/* NULL: no such number. */
+static LessonFile *find_number(LessonList *list, const char *name)
+{
+    int number = lesson_ordinal(name, list->count);
+
+    return number ? &list->files[number - 1] : NULL;
 }
 
 static bool unknown(const LessonList *list, const char *name, Error *err)

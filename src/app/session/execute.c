@@ -425,13 +425,15 @@ static void report_run(Session *s, const Job *job, const Request *request)
 {
     Number      share = job_share(job);
     const char *stage = job_stage(job);
+    char        since[32];
 
     if (job_seconds(job) < QUIET_SECONDS)
         return;
     if (share.valid)
         session_progress(s, "%s: %s  %.0f %%", request->mechanism, stage, 100 * share.value);
     else
-        session_progress(s, "%s: %s  %.0f s", request->mechanism, stage, job_seconds(job));
+        session_progress(s, "%s: %s  %s", request->mechanism, stage,
+                         format_seconds(job_seconds(job), since, sizeof(since)));
 }
 
 /* Runs on the worker and reports progress. */

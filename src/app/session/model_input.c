@@ -11,6 +11,7 @@
 
 #include "app/program.h"
 #include "app/session/internal.h"
+#include "core/text.h"
 #include "input/labels.h"
 #include "input/store.h"
 #include "model/forward.h"
@@ -49,11 +50,7 @@ bool model_spec_is(const char *spec)
 
 static bool take_most(const char *value, int64_t *most, Error *err)
 {
-    char *end;
-
-    errno = 0;
-    *most = strtoll(value, &end, 10);
-    return (end != value && !*end && !errno && *most > 0) ||
+    return (text_whole(value, most) && *most > 0) ||
            error_set(err, ERR_USAGE, "max-tokens: expected a whole number from 1, got '%.40s'",
                      value);
 }

@@ -1,4 +1,5 @@
 /* axis.c -- the values of a parameter in words, and lists of words; see study.h. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,21 +45,40 @@ static bool add_value(Axis *out, const char *text, size_t length, Error *err)
     return true;
 }
 
+static void write_number(double value, char text[32])
+{
+    snprintf(text, 32, value == floor(value) && fabs(value) < 1e15 ? "%.0f" : "%.9g", value);
+}
+
 static bool add_number(Axis *out, double value, Error *err)
 {
     char text[32];
 
-    snprintf(text, sizeof(text), value == floor(value) && fabs(value) < 1e15 ? "%.0f" : "%.9g",
-             value);
+    write_number(value, text);
     return add_value(out, text, strlen(text), err);
+}
+
+/* Writes "32k" as 32000, so that one number has one word; false: it is no number with a unit. */
+static bool without_unit(const char *word, size_t length, char text[32])
+{
+    const char *end;
+    double      value = text_number_at(word, &end);
+
+    if (end == word || end != word + length || isdigit((unsigned char)end[-1]) || end[-1] == '.' ||
+        !isfinite(value))
+        return false;
+    write_number(value, text);
+    return true;
 }
 
 static bool add_list(Axis *out, const char *text, Error *err)
 {
     for (;; text++) {
         size_t length = strcspn(text, ",");
+        char   plain[32];
+        bool   unit = without_unit(text, length, plain);
 
-        if (!add_value(out, text, length, err))
+        if (!add_value(out, unit ? plain : text, unit ? strlen(plain) : length, err))
             return false;
         text += length;
         if (!*text)
@@ -70,16 +90,16 @@ static bool add_list(Axis *out, const char *text, Error *err)
 
 static bool add_range(Axis *out, const char *text, Error *err)
 {
-    char  *end;
-    double first = strtod(text, &end), last, by = 2, slack;
-    bool   times = true;
+    const char *end;
+    double      first = text_number_at(text, &end), last, by = 2, slack;
+    bool        times = true;
 
     if (end == text || *end != ':')
         return error_set(err, ERR_USAGE, "%s=%s: " FORM, out->name, text);
-    last = strtod(end + 1, &end);
+    last = text_number_at(end + 1, &end);
     if (*end == ':' && (end[1] == 'x' || end[1] == '+')) {
         times = end[1] == 'x';
-        by = strtod(end + 2, &end);
+        by = text_number_at(end + 2, &end);
     }
     if (*end || !(last >= first) || !(times ? by > 1 && first > 0 : by > 0))
         return error_set(err, ERR_USAGE, "%s=%s: " FORM, out->name, text);
@@ -202,9 +222,9 @@ void words_free(WordList *list)
 /* "256:4096": a number comes before the colon. */
 static bool is_range(const char *item)
 {
-    char *end;
+    const char *end;
 
-    strtod(item, &end);
+    text_number_at(item, &end);
     return end != item && *end == ':';
 }
 
@@ -227,6 +247,7 @@ static bool words_add_range(const char *what, const char *item, WordList *out, E
 static bool add_item(const char *what, const char *start, size_t length, WordList *out, Error *err)
 {
     char *item = strndup(start, length);
+    char  plain[32];
     bool  ok;
 
     if (!item)
@@ -235,6 +256,8 @@ static bool add_item(const char *what, const char *start, size_t length, WordLis
         ok = error_set(err, ERR_USAGE, "%s: a value is empty (a comma too many?)", what);
     else if (is_range(item))
         ok = words_add_range(what, item, out, err);
+    else if (without_unit(item, length, plain))
+        ok = words_add(out, plain, strlen(plain), err);
     else
         ok = words_add(out, item, length, err);
     free(item);

@@ -289,30 +289,41 @@ bool budget_choose(Session *s, const Budget *budget, const Result *exact, Reques
 
 /* ---- sizes that follow n ------------------------------------------------------------ */
 
-const Param *size_left_out(const Request *request)
+static int64_t usual_of(const Mechanism *m, const Param *param)
+{
+    return param->fallback > 0 ? (int64_t)param->fallback : m->size_usual;
+}
+
+static bool is_given(const Request *request, const char *name)
+{
+    return name && assignments_find(&request->given, name);
+}
+
+const Param *size_left_out(const Request *request, int64_t *usual)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
     const Param     *param = m && m->size ? params_find(m->params, m->size) : NULL;
 
-    return param && (m->classes & CLASS_FP) && !m->size_falls && param->fallback >= 1 &&
-                   param->fallback <= SMALL_MOST && !assignments_find(&request->given, m->size)
-               ? param
-               : NULL;
+    if (!param || !(m->size_reads || (m->classes & CLASS_FP && !m->size_falls)) ||
+        is_given(request, m->size) || is_given(request, m->size_instead))
+        return NULL;
+    *usual = usual_of(m, param);
+    return *usual >= 1 && *usual <= SMALL_MOST ? param : NULL;
 }
 
 bool size_follow(Session *s, Request *request, Text *note, Error *err)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
-    const Param     *param = size_left_out(request);
+    int64_t          usual = 0;
+    const Param     *param = size_left_out(request, &usual);
     const Input     *input = session_input(s);
     int64_t          keys = input->m > 0 ? input->m : input->n, times = keys / USUAL_TOKENS;
-    int64_t          value;
+    int64_t          value = usual * times;
 
     if (!param || times < 2)
         return true;
-    value = (int64_t)param->fallback * times;
-    text_addf(note, "%s: %s=%lld, %g for every %d keys; '%s(%s=%g)' is the default", m->id,
-              param->name, (long long)value, param->fallback, USUAL_TOKENS, m->id, param->name,
-              param->fallback);
+    text_addf(note, "%s: %s=%lld, %lld for every %d keys; '%s(%s=%lld)' is the default", m->id,
+              param->name, (long long)value, (long long)usual, USUAL_TOKENS, m->id, param->name,
+              (long long)usual);
     return set_size(s, request, param->name, value, err);
 }

@@ -27,8 +27,9 @@ bool budget_parse(const char *text, Budget *out, Error *err);
 bool budget_choose(Session *s, const Budget *budget, const Result *exact, Request *request,
                    Text *note, Error *err);
 
-/* The size that size_follow would set on a longer input; NULL: none, or the request gives it. */
-const Param *size_left_out(const Request *request);
+/* The size that size_follow would set on a longer input, and what it is on a short one; NULL: none,
+ * or the request gives it. */
+const Param *size_left_out(const Request *request, int64_t *usual);
 /* On a longer input than defaults are made for, sets a size that was left out to a share of n;
  * *note says so, and how the default is asked for.  Otherwise changes nothing. */
 bool size_follow(Session *s, Request *request, Text *note, Error *err);

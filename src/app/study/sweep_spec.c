@@ -13,6 +13,7 @@
 #include "app/session/session.h"
 #include "app/study/sweep.h"
 #include "attn/run/position.h"
+#include "core/text.h"
 #include "input/input.h"
 #include "input/store.h"
 #include "profile/machine.h"
@@ -140,14 +141,11 @@ static bool expand_option(const Call *call, int id, WordList *out, Error *err)
 static bool check_counts(const char *what, WordList *list, long long most, Error *err)
 {
     for (int i = 0; i < list->count; i++) {
-        char     *end;
-        long long value;
+        int64_t value = 1;
 
-        errno = 0;
-        value = strtoll(list->items[i], &end, 10);
-        if (*list->items[i] && (*end || errno || value < 1))
-            return error_set(err, ERR_USAGE, "%s: expected whole numbers from 1 on, got '%s'", what,
-                             list->items[i]);
+        if (*list->items[i] && (!text_whole(list->items[i], &value) || value < 1))
+            return error_set(err, ERR_USAGE, "%s: expected whole numbers from 1 on, got '%s'"
+                             WHOLE_FORMS, what, list->items[i]);
         if (*list->items[i] && value > most)
             return error_set(err, ERR_USAGE, "%s: expected whole numbers up to %lld, got '%s'",
                              what, most, list->items[i]);

@@ -111,25 +111,17 @@ static bool parse_name(PatternParser *p, char *name, size_t size)
 
 static bool parse_integer(PatternParser *p, int64_t *value)
 {
-    const char *digit;
+    const char *end;
     char        buffer[8];
-    __int128    number = 0;
-    bool        negative;
 
     skip_blanks(p);
-    negative = *p->at == '-';
-    digit = p->at + negative;
-    if (!isdigit((unsigned char)*digit))
+    if (!isdigit((unsigned char)p->at[*p->at == '-']))
         return pattern_refuse(p, parse_offset_of(p), "expected an integer, found %s",
                               parse_here(p, buffer));
-    for (; isdigit((unsigned char)*digit); digit++) {
-        number = number * 10 + (*digit - '0');
-        if (number > INT32_MAX)
-            return pattern_refuse(p, parse_offset_of(p), "the integer is too large (at most %d)",
-                                  INT32_MAX);
-    }
-    p->at = digit;
-    *value = negative ? -(int64_t)number : (int64_t)number;
+    if (!text_whole_at(p->at, &end, value) || llabs(*value) > INT32_MAX)
+        return pattern_refuse(p, parse_offset_of(p), "the integer is too large (at most %d)",
+                              INT32_MAX);
+    p->at = end;
     return true;
 }
 

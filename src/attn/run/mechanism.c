@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attn/run/mechanism.h"
+#include "core/text.h"
 
 #define MECH(id) extern const Mechanism mech_##id;
 #include "attn/mechanisms.def"
@@ -171,10 +172,9 @@ const Param *mechanism_text_param(const Mechanism *m, const char *content)
 
 bool mechanism_check_content(const Mechanism *m, const char *content, Error *err)
 {
-    char  *end;
-    double value = strtod(content, &end);
+    const char *end;
 
-    (void)value;
+    text_number_at(content, &end);
     return end == content || *end || !m->size ||
            error_set(err, ERR_PARAM, "'%s' names no parameter: write %s(%s=%s)", content, m->id,
                      m->size, content);

@@ -119,6 +119,8 @@ typedef struct Mechanism {
     const char *problem, *idea, *price; /* a plain sentence each, first on its card */
     const char *lesson;    /* id of the lesson that is about it; NULL: none */
     const char *teaches;   /* what its picture must make visible */
+    const char *row_sum;   /* why a row of weights does not sum to 1: "two softmaxes are added";
+                              NULL: it does */
     const char *picture;   /* view that is its picture in print; NULL: connectivity, or weights */
     const char *example;   /* parameters that show it, "expr='window(5)'"; NULL: the defaults */
     const char *sketch;    /* parameters that show it on a few tokens, "block=8", where the defaults
@@ -126,6 +128,9 @@ typedef struct Mechanism {
     const char *size;      /* whole parameter that decides how many pairs are kept, or how much is
                               computed; NULL: none does */
     bool        size_falls; /* a larger one keeps fewer */
+    bool        size_reads; /* it counts keys, or blocks of keys, that are chosen for a query */
+    int         size_usual; /* what 0, its default, stands for; 0: 0 */
+    const char *size_instead; /* a parameter that decides in its place; NULL: none */
     unsigned    classes;   /* CLASS_* bits */
     const char *claim_time, *claim_memory; /* as printed: "O(n w)" */
     const char *claim_decode;              /* "yes", "no", with a word why */

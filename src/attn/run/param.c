@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attn/run/param.h"
+#include "core/text.h"
 
 static const char *const type_names[] = {
     [PARAM_TYPE_INT] = "int",   [PARAM_TYPE_FLOAT] = "float",   [PARAM_TYPE_BOOL] = "bool",
@@ -68,15 +69,6 @@ static bool in_range(const Param *p, double value)
     return value >= p->lo && value <= p->hi && !(p->above_lo && value <= p->lo);
 }
 
-static bool read_integer(const char *text, int64_t *value)
-{
-    char *end;
-
-    errno = 0;
-    *value = strtoll(text, &end, 10);
-    return end != text && !*end && !errno;
-}
-
 static bool bind_int(const Param *p, const char *text, int64_t *at, Error *err)
 {
     int64_t value;
@@ -85,7 +77,7 @@ static bool bind_int(const Param *p, const char *text, int64_t *at, Error *err)
         *at = (int64_t)p->fallback;
         return true;
     }
-    if (!read_integer(text, &value))
+    if (!text_whole(text, &value))
         return error_set(err, ERR_PARAM, "parameter %s: expected an integer, got '%s'", p->name,
                          text);
     if (!in_range(p, (double)value))
@@ -98,8 +90,8 @@ static bool bind_int(const Param *p, const char *text, int64_t *at, Error *err)
 
 static bool bind_float(const Param *p, const char *text, double *at, Error *err)
 {
-    char  *end;
-    double value = strtod(text, &end);
+    const char *end;
+    double      value = text_number_at(text, &end);
 
     if (p->fallback == PARAM_AUTO && !strcmp(text, "auto")) {
         *at = p->fallback;
@@ -217,12 +209,11 @@ static bool list_items(const Param *p, const char *text, Assignment *given, int6
         return error_set(err, ERR_NOMEM, "parameter %s: not enough memory", p->name);
     s += strspn(s, " ");
     while (*s && *s != ']') {
-        char *end;
+        const char *end;
+        bool        read = text_whole_at(s, &end, &given->items[(*count)++]);
 
-        errno = 0;
-        given->items[(*count)++] = strtoll(s, &end, 10);
         end += strspn(end, " ");
-        if (end == s || errno || (*end != ',' && *end != ']'))
+        if (!read || (*end != ',' && *end != ']'))
             return error_set(err, ERR_PARAM,
                              "parameter %s: expected a list like [0,5,-1], got '%s'", p->name,
                              text);
@@ -246,7 +237,7 @@ static bool bind_list(const Param *p, const char *text, Assignment *given, Index
         *at = (IndexList){ .is_list = true, .count = value, .items = given->items };
         return true;
     }
-    if (!read_integer(text, &value))
+    if (!text_whole(text, &value))
         return error_set(err, ERR_PARAM,
                          "parameter %s: expected a count like 2 or a list like [0,5,-1], got '%s'",
                          p->name, text);
@@ -445,7 +436,7 @@ bool params_step(const Param *p, const char *text, int direction, Text *out)
     switch (p->type) {
     case PARAM_TYPE_INT:
     case PARAM_TYPE_LIST:
-        if (!read_integer(text, &value))
+        if (!text_whole(text, &value))
             return false;
         value += direction * (p->even ? 2 : 1);
         if (!in_range(p, (double)value))

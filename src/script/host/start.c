@@ -14,6 +14,7 @@
 #include "app/lesson/lesson.h"
 #include "app/program.h"
 #include "app/session/session.h"
+#include "core/text.h"
 #include "script/console/console.h"
 #include "script/host/state.h"
 #include "script/script.h"
@@ -56,19 +57,14 @@ static int find_script(int argc, char **argv)
     return i;
 }
 
-static bool whole_option(const Call *call, int id, long long most, long long *out, Error *err)
+static bool whole_option(const Call *call, int id, int64_t most, int64_t *out, Error *err)
 {
     const char *text = call->values[id];
-    char       *end;
 
     *out = 0;
-    if (!text)
-        return true;
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    return (end != text && !*end && !errno && *out >= 0 && *out <= most) ||
+    return !text || (text_whole(text, out) && *out >= 0 && *out <= most) ||
            error_set(err, ERR_USAGE, "--%s: expected a whole number from 0 to %lld, got '%s'",
-                     option_at(id)->flag, most, text);
+                     option_at(id)->flag, (long long)most, text);
 }
 
 static bool parse_options(Start *start, char **argv, int at, Error *err)
@@ -76,7 +72,7 @@ static bool parse_options(Start *start, char **argv, int at, Error *err)
     const char *words[CALL_MAX_WORDS];
     Call       *call = &start->script.options;
     int         count = 0;
-    long long   seed, threads;
+    int64_t     seed, threads;
 
     for (int i = 1; i < at && count < CALL_MAX_WORDS; i++)
         words[count++] = argv[i];

@@ -272,18 +272,36 @@ static int64_t found_in(const Row *row)
     return found;
 }
 
+#define SUM_OFF 1e-3
+
+/* Of the view of all weights, where they do not sum to 1; NULL: they do, or nothing is known. */
+static const char *why_no_one(const Pane *pane, const Row *row)
+{
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+
+    return m && row->view && !strcmp(row->view->name, "weights") && row->count > 0 &&
+                   fabs(row->sum - 1) > SUM_OFF
+               ? m->row_sum
+               : NULL;
+}
+
 void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
 {
     const Row  *row = &pane->row;
-    const char *entries = !row->view ? "" : row->view->cols;
+    const char *entries = !row->view ? "" : row->view->cols, *why = why_no_one(pane, row);
+    char        sum[80] = "";
 
+    if (why)
+        snprintf(sum, sizeof(sum), " (%s)", why);
     if (row->minus)
         snprintf(text, size, "row %lld: difference to pane 1 at %lld of %lld keys, sum |\xce\x94| "
                              "%.4f",
                  (long long)q, (long long)row->count, (long long)row->all, row->magnitude);
     else if (row->view && row->view->kind == VIEW_WEIGHTS)
-        snprintf(text, size, "row %lld: %lld of %lld keys allowed, sum %.4f, entropy %.3g nats",
-                 (long long)q, (long long)row->count, (long long)row->all, row->sum, row->entropy);
+        snprintf(text, size, "row %lld: %lld of %lld keys allowed, sum %.4f%s, entropy %.3g "
+                             "nats",
+                 (long long)q, (long long)row->count, (long long)row->all, row->sum, sum,
+                 row->entropy);
     else if (row->view && row->view->found)
         snprintf(text, size, "query %lld: %lld of its %lld strongest keys found", (long long)q,
                  (long long)found_in(row), (long long)row->count);

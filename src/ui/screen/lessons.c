@@ -58,17 +58,15 @@ static void lessons_read(Ui *ui)
 static Lesson *listed(Ui *ui, const char *name)
 {
     Lessons *l = &ui->lessons;
+    int      at = lesson_ordinal(name, l->count) - 1;
 
-    for (int i = 0; i < l->count; i++) {
-        char number[12];
-
-        snprintf(number, sizeof(number), "%d", i + 1);
-        if (!strcmp(name, l->items[i].id) || !strcmp(name, number)) {
-            l->cursor = i;
-            return l->items[i].lesson;
-        }
-    }
-    return NULL;
+    for (int i = 0; i < l->count && at < 0; i++)
+        if (!strcmp(name, l->items[i].id))
+            at = i;
+    if (at < 0)
+        return NULL;
+    l->cursor = at;
+    return l->items[at].lesson;
 }
 
 /* ---- one begins and ends ------------------------------------------------------------------ */

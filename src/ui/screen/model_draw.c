@@ -206,12 +206,115 @@ static void add_induction(Text *out, double value)
 
 #define SCORE_LINES 4 /* of a head's scores, with its name */
 
+static void score_paragraph(Ui *ui, Area area, const HeadScores *s)
+{
+    Text out = { 0 };
+
+    add_score(&out, "previous", s->previous);
+    add_score(&out, "self", s->self);
+    add_score(&out, "first", s->first);
+    add_score(&out, "next", s->next);
+    add_induction(&out, s->induction);
+    add_score(&out, "entropy", s->entropy);
+    add_score(&out, "distance", s->distance);
+    add_score(&out, "near", s->near);
+    term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_DIM));
+    text_free(&out);
+}
+
+#define SCORE_COLS 60 /* of a score with its bar and its meaning */
+#define SCORE_BAR  10
+
+/* A line for each score: what it is the share of. */
+static int score_lines(Ui *ui, Area area, const HeadScores *s)
+{
+    static const char *const meanings[HEAD_SCORE_COUNT] = {
+        [HEAD_PREVIOUS] = "of its weight on the token before",
+        [HEAD_SELF] = "on the token itself",
+        [HEAD_FIRST] = "on the first token",
+        [HEAD_NEXT] = "on the token after",
+        [HEAD_INDUCTION] = "on what followed the same token before",
+        [HEAD_NEAR] = "on tokens up to 8 away",
+        [HEAD_ENTROPY] = "nats: large where it looks at many",
+        [HEAD_DISTANCE] = "tokens away on average",
+    };
+    int lines = 0;
+
+    for (int i = 0; i < HEAD_SCORE_COUNT; i++) {
+        double value = head_score(s, (HeadScore)i);
+        bool   share = i != HEAD_ENTROPY && i != HEAD_DISTANCE;
+        int    y = area.y + lines, full = share ? (int)lround(value * SCORE_BAR) : 0;
+
+        if (isnan(value))
+            continue;
+        term_textf(ui->term, y, area.x, 18, ui_style(ui, ROLE_TEXT), "%-10s%6.2f",
+                   head_score_name((HeadScore)i), value);
+        for (int c = 0; c < full && c < SCORE_BAR; c++)
+            term_char(ui->term, y, area.x + 17 + c, 0x2588, ui_style(ui, ROLE_METER));
+        term_text(ui->term, y, area.x + 18 + SCORE_BAR, area.w - 18 - SCORE_BAR, meanings[i],
+                  ui_style(ui, ROLE_DIM));
+        lines++;
+    }
+    return lines;
+}
+
+static double harder(const Modelling *m, int64_t token)
+{
+    const ForwardMeasure *f = m->swapped.measure;
+
+    if (!f)
+        return m->plain.measure[0].nll[token - 1];
+    return f[1].nll[token - 1] - f[0].nll[token - 1];
+}
+
+/* The token of the largest loss, or of what a swap adds to it, below those of `bound`; -1: none. */
+static int64_t next_hardest(const Modelling *m, double bound, int64_t last)
+{
+    int64_t best = -1;
+
+    for (int64_t i = 1; i < m->reading.tokens.count; i++) {
+        double value = harder(m, i);
+        bool   after = value < bound || (value == bound && i > last);
+
+        if (after && (best < 0 || value > harder(m, best)))
+            best = i;
+    }
+    return best;
+}
+
+/* Where the model, or the swap, fails: in the room that is left. */
+static void draw_hardest(Ui *ui, Area area)
+{
+    const Modelling *m = ui->modelling;
+    double           bound = HUGE_VAL;
+    int64_t          token = 0;
+
+    if (area.h < 3 || !m->plain.measure || !m->plain.measure[0].nll ||
+        (m->swapped.measure && !m->swapped.measure[1].nll))
+        return;
+    term_text(ui->term, area.y, area.x, area.w,
+              m->swapped.measure ? "tokens that the swap makes hardest, in nats"
+                                 : "tokens that are hardest, in nats",
+              ui_style(ui, ROLE_TITLE));
+    for (int y = 1; y < area.h; y++) {
+        token = next_hardest(m, bound, token);
+        if (token < 0)
+            return;
+        bound = harder(m, token);
+        term_textf(ui->term, area.y + y, area.x, area.w,
+                   ui_style(ui, token == m->token ? ROLE_SELECT : ROLE_TEXT),
+                   "%8.3f  token %4lld  \"%s\" after \"%s%s\"", bound, (long long)token,
+                   m->label[token] + strspn(m->label[token], " "),
+                   token > 1 ? m->label[token - 2] : "", m->label[token - 1]);
+    }
+}
+
 static void draw_scores(Ui *ui, Area area)
 {
     const Modelling  *m = ui->modelling;
     const HeadScores *s = &m->scores[m->layer * m->model->config.heads + m->head];
     bool              there = m->layer < atomic_load(&m->rows);
-    Text              out = { 0 };
+    int               lines;
 
     if (area.h < 1)
         return;
@@ -221,18 +324,14 @@ static void draw_scores(Ui *ui, Area area)
                there && s->label ? s->label : "");
     if (!there)
         return;
-    add_score(&out, "previous", s->previous);
-    add_score(&out, "self", s->self);
-    add_score(&out, "first", s->first);
-    add_score(&out, "next", s->next);
-    add_induction(&out, s->induction);
-    add_score(&out, "entropy", s->entropy);
-    add_score(&out, "distance", s->distance);
-    add_score(&out, "near", s->near);
     area.y++;
     area.h--;
-    term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_DIM));
-    text_free(&out);
+    if (area.h < HEAD_SCORE_COUNT || area.w < SCORE_COLS) {
+        score_paragraph(ui, area, s);
+        return;
+    }
+    lines = score_lines(ui, area, s) + 1;
+    draw_hardest(ui, (Area){ area.y + lines, area.x, area.h - lines, area.w });
 }
 
 static void draw_side(Ui *ui, Area area)

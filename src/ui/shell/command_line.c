@@ -13,6 +13,7 @@
 #include "app/call.h"
 #include "app/command/command.h"
 #include "app/complete.h"
+#include "app/lesson/lesson.h"
 #include "attn/run/mechanism.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/pane_study.h"
@@ -500,7 +501,8 @@ static const Typed typed[] = {
       "another input for all panes: FILE, MODEL TEXT, synthetic:NAME or sample:NAME" },
     { "layer", false, input_typed_layer, NULL, "the input's layer, from 0" },
     { "head", false, input_typed_head, NULL, "the head that is shown, from 0" },
-    { "n", false, input_typed_n, NULL, "number of tokens: the first of a file, or generated" },
+    { "n", false, input_typed_n, NULL,
+      "number of tokens: the first of a file, or generated; 32k is 32000, 32Ki is 32768" },
     { "d", false, input_typed_d, NULL, "head size of generated q, k, v" },
     { "heads", false, input_typed_heads, NULL, "number of heads of generated q, k, v" },
     { "seed", false, input_typed_seed, NULL, "seed of the input and of all panes" },
@@ -587,6 +589,8 @@ void command_enter(Ui *ui, const char *line)
             ui->screen = SCREEN_COMPARE;
             panes_ask(ui);
         }
+    } else if (lesson_place(word)) {
+        ui_say(ui, ROLE_WARN, "'%s' is a lesson: :lesson %s opens it", word, word);
     } else {
         ui_say(ui, ROLE_ERROR, "'%s' is no command, action or mechanism; Ctrl-P lists everything",
                word);

@@ -10,6 +10,7 @@
 
 #include "app/call.h"
 #include "app/session/model_input.h"
+#include "core/text.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"
@@ -17,11 +18,7 @@
 /* A whole number from `least`; false with a message. */
 static bool take_number(Ui *ui, const char *name, const char *text, int64_t least, int64_t *out)
 {
-    char *end;
-
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    if (!errno && end != text && !*end && *out >= least)
+    if (text_whole(text, out) && *out >= least)
         return true;
     ui_say(ui, ROLE_ERROR, "%s: '%.40s' is not a whole number from %lld, as in :%s %lld", name,
            text, (long long)least, name, (long long)least + 3);

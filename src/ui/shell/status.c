@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "app/program.h"
+#include "core/text.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/journal.h"
@@ -254,7 +255,8 @@ static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
     char        since[32] = "", share[96] = "";
 
     if (seconds >= LONG_RUN) {
-        snprintf(since, sizeof(since), ", %.0f s", floor(seconds));
+        snprintf(since, sizeof(since), ", ");
+        format_seconds(floor(seconds), since + 2, sizeof(since) - 2);
         share_text(ui, job_share(job), share, sizeof(share));
     }
     term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),

@@ -12,6 +12,7 @@
 #include "app/program.h"
 #include "app/session/model_input.h"
 #include "app/session/session.h"
+#include "core/text.h"
 #include "ui/screen/home.h"
 #include "ui/screen/model.h"
 #include "ui/shell/actions.h"
@@ -133,11 +134,7 @@ static const struct option options[] = {
 static bool whole_number(const char *name, const char *text, int64_t least, int64_t *out,
                          Error *err)
 {
-    char *end;
-
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    if (errno || *end || end == text || *out < least)
+    if (!text_whole(text, out) || *out < least)
         return error_set(err, ERR_USAGE, "%s: '%.40s' is not a whole number from %lld", name, text,
                          (long long)least);
     return true;

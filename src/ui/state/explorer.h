@@ -392,7 +392,7 @@ void pager_open(Ui *ui, const char *title, const char *text, bool from_end);
 /* The command line opens with this text in it. */
 void ui_prompt(Ui *ui, const char *text);
 
-/* ---- undo and redo (workspace.c) --------------------------------------------- */
+/* ---- undo and redo (history.c) --------------------------------------------- */
 
 void history_note(Ui *ui); /* before a change */
 void history_drop(Ui *ui); /* the newest note: nothing was changed */

@@ -83,13 +83,28 @@ static bool lacks_text(const Request *request)
     return false;
 }
 
-/* A bare id opens as it does from the list. */
-static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
+/* As the list opens it; *note: what was chosen for this input, or nothing. */
+static bool open_plain(Ui *ui, const Mechanism *m, Request *request, Text *note, Error *err)
+{
+    const Input *input = session_input(ui->session);
+
+    if (!request_copy(request, &ui->defaults, err) ||
+        !request_first_look(ui->session, request, m, err) ||
+        (input && !size_follow(ui->session, request, note, err)))
+        return false;
+    if (input && !note->length && m->sketch && request->given.count)
+        text_addf(note, "%s opened with %s, as n is %lld: p changes it", m->id, m->sketch,
+                  (long long)input->n);
+    return true;
+}
+
+static bool open_text(Ui *ui, const char *text, Request *request, Text *note, Error *err)
 {
     const Mechanism *m = mechanism_find(text);
 
-    return m ? request_first_look(ui->session, request, m, err)
-             : request_parse(ui->session, request, text, err);
+    return m ? open_plain(ui, m, request, note, err)
+             : request_copy(request, &ui->defaults, err) &&
+                   request_parse(ui->session, request, text, err);
 }
 
 /* A pane for the request, which it takes over; it is run. */
@@ -126,14 +141,19 @@ static Pane *open_word(Ui *ui, const PanelWord *word, Error *err)
 {
     Request   request = { 0 };
     PanelSpec spec = word->spec;
+    Text      note = { 0 };
+    Pane     *pane = NULL;
 
     spec.sorted = false; /* O sorts a pane */
-    if (request_copy(&request, &ui->defaults, err) &&
-        request_open(ui, &request, word->mechanism, err) &&
+    if (open_text(ui, word->mechanism, &request, &note, err) &&
         view_name_check(mechanism_find(request.mechanism), spec.view, err))
-        return open_request(ui, request, &spec);
-    request_free(&request);
-    return NULL;
+        pane = open_request(ui, request, &spec);
+    else
+        request_free(&request);
+    if (pane && note.length)
+        ui_say(ui, ROLE_DIM, "%s", text_str(&note));
+    text_free(&note);
+    return pane;
 }
 
 Pane *panes_open(Ui *ui, const char *text)
@@ -168,9 +188,7 @@ Pane *panes_pick(Ui *ui, const Mechanism *m)
     Text    note = { 0 };
     Pane   *pane = NULL;
 
-    if (request_copy(&request, &ui->defaults, &err) &&
-        request_first_look(ui->session, &request, m, &err) &&
-        (!session_input(ui->session) || size_follow(ui->session, &request, &note, &err)))
+    if (open_plain(ui, m, &request, &note, &err))
         pane = panes_open_request(ui, &request);
     else
         request_free(&request);
@@ -178,9 +196,6 @@ Pane *panes_pick(Ui *ui, const Mechanism *m)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
     else if (pane && note.length)
         ui_say(ui, ROLE_DIM, "%s", text_str(&note));
-    else if (pane && m->sketch && pane->request.given.count)
-        ui_say(ui, ROLE_DIM, "%s opened with %s, as n is %lld: p changes it", m->id, m->sketch,
-               (long long)session_input(ui->session)->n);
     text_free(&note);
     ui->compare.now.effect = false;
     return pane;

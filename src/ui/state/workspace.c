@@ -1,5 +1,5 @@
-/* workspace.c -- between the screen and the workspace as a value, its fields by name, undo and
- * redo; see workspace.h. */
+/* workspace.c -- between the screen and the workspace as a value, its fields by name; see
+ * workspace.h. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ui/state/explorer.h"
+#include "core/text.h"
 #include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 
@@ -34,7 +35,7 @@ bool pane_take(const Pane *pane, PaneState *out, Error *err)
 }
 
 /* All but the request. */
-static void pane_look(Pane *pane, const PaneState *state)
+void pane_look(Pane *pane, const PaneState *state)
 {
     Region wish = pane->spec.region;
 
@@ -45,7 +46,7 @@ static void pane_look(Pane *pane, const PaneState *state)
 }
 
 /* Moves the state's request into the pane and runs it. */
-static void pane_rerun(Ui *ui, Pane *pane, PaneState *state)
+void pane_rerun(Ui *ui, Pane *pane, PaneState *state)
 {
     request_free(&pane->request);
     pane->request = state->request;
@@ -93,7 +94,7 @@ bool workspace_take(const Ui *ui, Workspace *out, Error *err)
 /* ---- back to the screen ----------------------------------------------------- */
 
 /* That input is open, read as chosen. */
-static bool input_is_open(const Ui *ui, const char *spec, const InputChoice *choice)
+bool input_is_open(const Ui *ui, const char *spec, const InputChoice *choice)
 {
     const char        *now = session_input_spec(ui->session);
     const InputChoice *chosen = session_choice(ui->session);
@@ -319,30 +320,37 @@ static bool is_text(const FieldOf *f)
     return f->kind == FIELD_TEXT || f->kind == FIELD_NOTES || f->kind == FIELD_LAYOUT;
 }
 
+static bool is_usual(const FieldOf *f, const void *at)
+{
+    if (f->kind == FIELD_SEED)
+        return *(const uint64_t *)at == 0;
+    if (is_text(f))
+        return !*(const char *)at || !strcmp(at, usual_texts[f->usual]);
+    return number_at(f, at) == f->usual;
+}
+
+static void write_value(const FieldOf *f, const void *at, Text *out)
+{
+    if (f->kind == FIELD_SEED)
+        text_addf(out, "%llu", (unsigned long long)*(const uint64_t *)at);
+    else if (is_text(f))
+        text_add(out, at);
+    else if (f->kind == FIELD_CHOICE)
+        text_add(out, f->choice((int)number_at(f, at)));
+    else if (f->kind == FIELD_YES || f->kind == FIELD_CAUSAL)
+        text_add(out, number_at(f, at) ? "yes" : "no");
+    else
+        text_addf(out, "%lld", (long long)number_at(f, at));
+}
+
 static void write_field(const FieldOf *f, const void *base, const char *indent, Text *out)
 {
     const char *at = (const char *)base + f->offset;
-    int64_t     number;
 
-    if (is_text(f) || f->kind == FIELD_SEED) {
-        uint64_t seed = f->kind == FIELD_SEED ? *(const uint64_t *)at : 0;
-
-        if (seed)
-            text_addf(out, "%s%s %llu\n", indent, f->name, (unsigned long long)seed);
-        else if (is_text(f) && *at && strcmp(at, usual_texts[f->usual]) != 0)
-            text_addf(out, "%s%s %s\n", indent, f->name, at);
-        return;
-    }
-    number = number_at(f, at);
-    if (number == f->usual)
+    if (is_usual(f, at))
         return;
     text_addf(out, "%s%s ", indent, f->name);
-    if (f->kind == FIELD_CHOICE)
-        text_add(out, f->choice((int)number));
-    else if (f->kind == FIELD_YES || f->kind == FIELD_CAUSAL)
-        text_add(out, number ? "yes" : "no");
-    else
-        text_addf(out, "%lld", (long long)number);
+    write_value(f, at, out);
     text_add(out, "\n");
 }
 
@@ -357,6 +365,44 @@ void workspace_write_pane(const PaneState *pane, const char *indent, Text *out)
     write_fields(of_pane, pane, indent, out);
 }
 
+/* What stands where nothing is chosen, and for notes, which are long. */
+static void write_seen(const FieldOf *f, const void *at, Text *out)
+{
+    bool usual = is_usual(f, at);
+
+    if (f->kind == FIELD_NOTES)
+        text_add(out, usual ? "none" : "some");
+    else if (usual && is_text(f))
+        text_add(out, f->usual == IS_EMPTY ? "its own" : usual_texts[f->usual]);
+    else if (usual && (f->kind == FIELD_CHOICE || f->kind == FIELD_CAUSAL))
+        text_add(out, "its own");
+    else
+        write_value(f, at, out);
+}
+
+static bool is_seen(const FieldOf *f)
+{
+    return f->offset < offsetof(PaneState, lens);
+}
+
+void workspace_pane_changes(const PaneState *from, const PaneState *to, Text *out)
+{
+    for (const FieldOf *f = of_pane; f->name; f++) {
+        const void *a = (const char *)from + f->offset, *b = (const char *)to + f->offset;
+        Text        before = { 0 }, after = { 0 };
+
+        write_seen(f, a, &before);
+        write_seen(f, b, &after);
+        if (is_seen(f) && strcmp(text_str(&before), text_str(&after)) != 0)
+            text_addf(out, "%s%s %s -> %s", out->length ? ", " : "", f->name, text_str(&before),
+                      text_str(&after));
+        text_free(&before);
+        text_free(&after);
+    }
+    if (from->lens.zoom != to->lens.zoom)
+        text_addf(out, "%szoom", out->length ? ", " : "");
+}
+
 void workspace_write_fields(const Workspace *saved, Text *out)
 {
     write_fields(of_session, saved, "", out);
@@ -366,12 +412,9 @@ void workspace_write_fields(const Workspace *saved, Text *out)
 
 static bool read_number(const FieldOf *f, void *at, const char *value, Error *err)
 {
-    char     *end;
-    long long number;
+    int64_t number;
 
-    errno = 0;
-    number = strtoll(value, &end, 10);
-    if (errno || *end || end == value || number < f->least || number > f->most)
+    if (!text_whole(value, &number) || number < f->least || number > f->most)
         return error_set(err, ERR_PARAM, "%s: '%.40s' is not a whole number from %lld to %lld",
                          f->name, value, (long long)f->least, (long long)f->most);
     if (f->kind == FIELD_WHOLE || f->kind == FIELD_ROUND)
@@ -486,128 +529,4 @@ bool workspace_pane_has(const char *name)
     while (f->name && strcmp(f->name, name) != 0)
         f++;
     return f->name != NULL;
-}
-
-/* ---- undo and redo ----------------------------------------------------------- */
-
-static void discard(Workspace *w)
-{
-    if (w)
-        workspace_free(w);
-    free(w);
-}
-
-static Workspace *take_workspace(const Ui *ui)
-{
-    Workspace *w = calloc(1, sizeof(*w));
-
-    if (w && workspace_take(ui, w, NULL))
-        return w;
-    discard(w);
-    return NULL;
-}
-
-/* Loads the workspace's input; true: another one was open. */
-static bool restore_input(Ui *ui, const Workspace *w)
-{
-    Error err = ERROR_INIT;
-
-    if (!w->spec || input_is_open(ui, w->spec, &w->choice))
-        return false;
-    if (session_load(ui->session, w->spec, &w->choice, &err))
-        return true;
-    ui_say(ui, ROLE_ERROR, "%s", err.text);
-    return false;
-}
-
-/* Where tiles change, the next frame lays out: the old tile would move the lens. */
-static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input, bool same_tiles)
-{
-    bool same = same_input && request_same(&pane->request, &state->request);
-
-    pane_look(pane, state);
-    if (!same_tiles)
-        pane->area = (Area){ 0 };
-    pane_lay_out(ui, pane, pane->area); /* a key may arrive before the next frame */
-    if (!same)
-        pane_rerun(ui, pane, state);
-}
-
-/* Panes that were closed come back; panes opened since go. */
-static void restore(Ui *ui, Workspace *w)
-{
-    Compare *c = &ui->compare;
-    bool     same_input = !restore_input(ui, w);
-    bool     same_tiles = c->count == w->count && c->now.solo == w->arrangement.solo;
-    int      version = c->marks.version;
-
-    while (c->count > w->count)
-        pane_close(ui, &c->panes[--c->count]);
-    while (c->count < w->count)
-        c->panes[c->count++] = pane_new();
-    for (int i = 0; i < w->count; i++)
-        restore_pane(ui, &c->panes[i], &w->panes[i], same_input, same_tiles);
-    c->now = w->arrangement;
-    c->marks = w->marks;
-    c->marks.version = version + 1; /* cached rows belong to other marks */
-    request_take_place(&ui->defaults, &w->defaults);
-}
-
-static void push(WorkspaceStack *stack, Workspace *w)
-{
-    if (!w)
-        return;
-    if (stack->count == HISTORY_MOST) {
-        discard(stack->items[0]);
-        memmove(stack->items, stack->items + 1, (HISTORY_MOST - 1) * sizeof(*stack->items));
-        stack->count--;
-    }
-    stack->items[stack->count++] = w;
-}
-
-static void discard_all(WorkspaceStack *stack)
-{
-    while (stack->count > 0)
-        discard(stack->items[--stack->count]);
-}
-
-void history_note(Ui *ui)
-{
-    push(&ui->history.past, take_workspace(ui));
-    discard_all(&ui->history.future);
-}
-
-void history_drop(Ui *ui)
-{
-    if (ui->history.past.count > 0)
-        discard(ui->history.past.items[--ui->history.past.count]);
-}
-
-static bool go(Ui *ui, WorkspaceStack *from, WorkspaceStack *to)
-{
-    Workspace *w;
-
-    if (from->count == 0)
-        return false;
-    push(to, take_workspace(ui));
-    w = from->items[--from->count];
-    restore(ui, w);
-    discard(w);
-    return true;
-}
-
-bool history_undo(Ui *ui)
-{
-    return go(ui, &ui->history.past, &ui->history.future);
-}
-
-bool history_redo(Ui *ui)
-{
-    return go(ui, &ui->history.future, &ui->history.past);
-}
-
-void history_clear(Ui *ui)
-{
-    discard_all(&ui->history.past);
-    discard_all(&ui->history.future);
 }

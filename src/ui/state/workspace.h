@@ -20,6 +20,13 @@ typedef struct PaneState {
 
 bool pane_take(const Pane *pane, PaneState *out, Error *err);
 
+/* What the pane shows of its run; the request, and the run, stay. */
+void pane_look(Pane *pane, const PaneState *state);
+/* Runs the state's request in the pane. */
+void pane_rerun(Ui *ui, Pane *pane, PaneState *state);
+/* Whether this input, so chosen, is what is loaded. */
+bool input_is_open(const Ui *ui, const char *spec, const InputChoice *choice);
+
 typedef struct Workspace {
     char       *spec; /* of the input; owned; NULL: as it is */
     InputChoice choice;
@@ -58,6 +65,9 @@ bool workspace_pane_has(const char *name);
 /* Checks the parameters that can be checked without an input. */
 bool workspace_check_request(const Request *request, Error *err);
 void workspace_write_pane(const PaneState *pane, const char *indent, Text *out);
+/* Adds "view weights -> connectivity, sorted no -> yes": settings that differ, in words.  The
+ * mechanism and where the cursor is are none of them. */
+void workspace_pane_changes(const PaneState *from, const PaneState *to, Text *out);
 void workspace_write_fields(const Workspace *saved, Text *out);
 
 /* The text names files by absolute paths. */

@@ -541,4 +541,21 @@ return {
     is(share, ">", 0.48)
     is(share, "<", 0.52)
   end },
+  { "22-not-softmax", "A sigmoid maps each score to a weight from 0 to 1", function(is)
+    local r = run("sigmoid", { n = 28, d = 16, causal = true,
+      input = "synthetic:clusters(clusters=4)" })
+    is(sum(rows(r, "weights")[28]), ">", 2)
+  end },
+  { "22-not-softmax", "Each softmax sums to 1", function(is)
+    local r = run("differential(lambda=0.5)", { n = 28, d = 16, heads = 2, causal = true })
+    is(sum(rows(r, "weights")[21]), "~", 0.5, 1e-4)
+  end },
+  { "22-not-softmax", "The shorter it is, the more they lose", function(is)
+    local function lost(rank)
+      return run(("mla(rank=%d)"):format(rank), { n = 28, d = 16, heads = 4, causal = true })
+        .figures.rank_error
+    end
+    is(lost(8), ">", lost(16))
+    is(lost(28), "<", 1e-3)
+  end },
 }

@@ -27,6 +27,9 @@ TEST(ranges_and_lists)
     check_values("scale=0.1:0.3:+0.1", "0.1 0.2 0.3");
     check_values("kernel=relu,trig", "relu trig");
     check_values("k=7", "7");
+    check_values("window=1k,2Ki", "1000 2048");
+    check_values("n=1Ki:4Ki:x2", "1024 2048 4096");
+    check_values("n=1k:2k:+1k", "1000 2000");
 }
 
 TEST(slips_are_told)

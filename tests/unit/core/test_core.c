@@ -465,6 +465,32 @@ TEST(sizes_read_well)
     assert_string_equal(format_bytes(-3 * 1024 * 1024, text, sizeof(text)), "-3.0 MiB");
 }
 
+TEST(a_whole_number_may_have_a_unit)
+{
+    static const struct {
+        const char *text;
+        int64_t     value;
+    } read[] = {
+        { "32768", 32768 }, { "-3", -3 }, { "32k", 32000 }, { "32K", 32000 }, { "32Ki", 32768 },
+        { "1M", 1000000 }, { "1Mi", 1048576 }, { "2G", 2000000000 }, { "-1Gi", -1073741824 },
+    };
+    static const char *const refused[] = { "", "k", "1.5k", "1m", "32kB", "32 k", "1e3", "Ki",
+                                           "9999999999G", "99999999999999999999" };
+    const char *end;
+    int64_t     value;
+
+    for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++) {
+        assert_true(text_whole(read[i].text, &value));
+        assert_int_equal(value, read[i].value);
+    }
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+        assert_false(text_whole(refused[i], &value));
+    CHECK_NEAR(text_number_at("1.5k:4", &end), 1500, 0);
+    assert_string_equal(end, ":4");
+    text_number_at("x", &end);
+    assert_string_equal(end, "x");
+}
+
 TEST(files_appear_whole_or_not_at_all)
 {
     Error err = ERROR_INIT;

@@ -388,6 +388,7 @@ const Mechanism mech_h2o = {
     .views = views,
     .notes = notes,
     .size = "heavy",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .run = h2o_run,

@@ -402,6 +402,7 @@ const Mechanism mech_snapkv = {
     .views = views,
     .notes = notes,
     .size = "keep",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .run = snapkv_run,

@@ -326,6 +326,7 @@ const Mechanism mech_vertical_slash = {
     .views = views,
     .notes = notes,
     .size = "vertical",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .run = vertical_slash_run,

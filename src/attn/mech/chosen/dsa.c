@@ -305,6 +305,7 @@ const Mechanism mech_dsa = {
     .lesson = "top-k",
     .notes = notes,
     .size = "topk",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .check = dsa_check,

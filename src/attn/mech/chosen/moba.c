@@ -246,6 +246,7 @@ const Mechanism mech_moba = {
     .lesson = "top-k",
     .notes = notes,
     .size = "topk",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .run = moba_run,

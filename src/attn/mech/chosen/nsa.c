@@ -648,6 +648,7 @@ const Mechanism mech_nsa = {
     .lesson = "top-k",
     .notes = notes,
     .size = "topk",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .check = check,

@@ -269,6 +269,7 @@ const Mechanism mech_quest = {
     .lesson = "top-k",
     .notes = notes,
     .size = "budget",
+    .size_reads = true,
     .params = params,
     .params_size = sizeof(Params),
     .run = quest_run,

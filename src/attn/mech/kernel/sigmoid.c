@@ -176,9 +176,11 @@ const Mechanism mech_sigmoid = {
             "of scores near 0 sum to about 1.",
     .price = "All pairs are still computed.  Nothing holds the sums at 1: they follow the scores, "
              "and with b = -ln m early causal rows sum to far less.",
+    .lesson = "not-softmax",
     .teaches = "No competition: a row may be all dark or all light, and its sum is not the "
                "constant 1 of softmax.  With bias_rule=visible the early rows of a causal run "
                "rise to the others.",
+    .row_sum = "no softmax, so no sum is set",
     .classes = CLASS_KR,
     .claim_time = "O(n^2)",
     .claim_memory = "O(n^2), O(n) tiled",

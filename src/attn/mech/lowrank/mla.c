@@ -417,6 +417,7 @@ const Mechanism mech_mla = {
             "and only that is kept; a small key beside it carries the position.",
     .price = "Keys and values have the rank of the latent, and every step projects queries and "
              "results of each head.",
+    .lesson = "not-softmax",
     .teaches = "One narrow strip feeds all heads.  The singular values of the tokens' keys and "
                "values show what the cut leaves out, and kv_ratio what it saves.",
     .classes = CLASS_LR,

@@ -368,8 +368,10 @@ const Mechanism mech_differential = {
             "first: noise that both have in common cancels.",
     .price = "Half as many maps for the same number of heads; weights may be negative, and a row "
              "sums to 1 - lambda.",
+    .lesson = "not-softmax",
     .teaches = "Two maps and their difference: what both maps share fades, and the peaks of the "
                "first stay.  With lambda = 0 it is plain attention.",
+    .row_sum = "the second softmax is subtracted: 1 - lambda",
     .picture = "weights",
     .classes = CLASS_SP,
     .claim_time = "O(n^2)",

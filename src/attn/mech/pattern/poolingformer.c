@@ -312,8 +312,8 @@ static Flops poolingformer_flops(Run *r, const void *opaque)
 }
 
 static const ViewPromise views[] = {
-    VIEW("weights", VIEW_WEIGHTS, "both levels on tokens (not with pooling=max or "
-         "level2=sequential)", .maybe = true),
+    VIEW("weights", VIEW_WEIGHTS, "both levels on tokens, added: a row sums to 2 (not with "
+         "pooling=max or level2=sequential)", .maybe = true),
     VIEW("connectivity", VIEW_PATTERN, "window, and tokens of visible cells"),
     VIEW("components", VIEW_COMPONENTS, "which level reaches a token"),
     VIEW("weights_first", VIEW_WEIGHTS, "level 1 on tokens"),
@@ -339,7 +339,9 @@ const Mechanism mech_poolingformer = {
     .problem = "A wide window is dear, and a narrow one sees too little.",
     .idea = "A first level looks at near keys one by one, a second at a wider range of pooled "
             "keys.",
-    .price = "Far keys are seen only as averages of several tokens.",
+    .price = "Far keys are seen only as averages of several tokens.  The two outputs are added, so "
+             "a row of weights sums to 2, and one weight may be above 1.",
+    .row_sum = "two softmaxes are added",
     .lesson = "patterns",
     .teaches = "A sharp band inside wide blurred steps: the second level sees far for little, "
                "because one key stands for many tokens.",

@@ -214,6 +214,7 @@ const Mechanism mech_log_linear = {
     .idea = "The past is cut into runs whose lengths double, as in a Fenwick tree, and each run "
             "has a state of its own: near tokens are kept finely, far ones coarsely.",
     .price = "Memory and each step grow by the logarithm of the length.",
+    .lesson = "forgetting",
     .teaches = "Coloured by level the triangle falls into squares that double away from the "
                "diagonal.  The number of states that a token reads is the number of set bits of "
                "its position.",

@@ -185,6 +185,7 @@ const Mechanism mech_mamba2 = {
             "blocks, so chunks are products of matrices.",
     .price = "One step size decides both how strongly a token is written and how much is "
              "forgotten, for all channels of a head.",
+    .lesson = "forgetting",
     .teaches = "Queries times keys under a mask of products of gates.  Any block below the "
                "diagonal has a rank of at most d.  Where the step is large the gate is small: the "
                "two curves move together.",

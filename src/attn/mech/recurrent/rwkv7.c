@@ -304,6 +304,7 @@ const Mechanism mech_rwkv7 = {
             "vectors of their own.",
     .price = "A token costs half as much again as under a delta rule: its state is read, faded, "
              "cleared and written.",
+    .lesson = "forgetting",
     .teaches = "Removal and written keys as two strips: where they differ the state is edited, not "
                "overwritten.  Channels with a decay near 1 are its long-term memory.",
     .picture = "weights",
