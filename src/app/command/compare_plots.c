@@ -161,9 +161,13 @@ static void caption_sizes(Result *const *results, int count, char *caption, size
         const Param   *param = size_left_out(request);
         size_t         length = strlen(caption);
 
+        Text           name = { 0 };
+
+        mechanism_words(results[i]->run->mechanism, request->mechanism, &name);
         if (param)
-            snprintf(caption + length, size - length, "%s%s: %s=%g at every n", length ? "; " : "",
-                     request->mechanism, param->name, param->fallback);
+            snprintf(caption + length, size - length, "%s%s: %s %g at every n", length ? "; " : "",
+                     text_str(&name), param->name, param->fallback);
+        text_free(&name);
     }
 }
 

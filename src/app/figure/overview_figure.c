@@ -166,7 +166,8 @@ static void word_figure(const Overview *o, const PictureOptions *options,
     snprintf(figure->title, sizeof(figure->title), "%s",
              options->title ? options->title : text_str(&words));
     text_clear(&words);
-    text_addf(&words, "%s, ", input_short_name(result->input));
+    input_reader_words(result->input, &words);
+    text_add(&words, ", ");
     if (o->wanted.layers > 1)
         text_addf(&words, "%lld layers of ", (long long)o->wanted.layers);
     text_add_count(&words, o->wanted.heads, "head");

@@ -220,6 +220,10 @@ bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel
  * random seed 7"); nothing for runs without such tensors.  Several mechanisms: "performer
  * (projection), rfa (projection): random seed 0". */
 void origins_of_runs(const Run *const *runs, int count, int most, Text *out);
+/* The same for readers of a figure: names of mechanisms, and symbols only counted. */
+void origins_in_words(const Run *const *runs, int count, int most, Text *out);
+/* "MiniLM, text english.txt, at most 96 tokens". */
+void input_reader_words(const Input *input, Text *out);
 /* Appends the program's words as a reader's: "random blocks" for "random_blocks", "window 5" for
  * "window=5", "causal" for "--causal". */
 void add_reader_words(const char *text, Text *out);

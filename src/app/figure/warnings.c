@@ -113,7 +113,22 @@ static void sign_title(const char *signs, char *title, size_t size)
     text_free(&all);
 }
 
-/* "; + linformer has no causal form: ..." for each reason, as far as there is room. */
+/* A reason that begins with a mechanism's id begins with its name instead; returns the rest. */
+static const char *without_id(const char *line, Text *out)
+{
+    char             id[48];
+    size_t           length = strcspn(line, " :");
+    const Mechanism *m;
+
+    snprintf(id, sizeof(id), "%.*s", (int)length, line);
+    m = length < sizeof(id) ? mechanism_find(id) : NULL;
+    if (!m)
+        return line;
+    mechanism_words(m, id, out);
+    return line + length;
+}
+
+/* "; + Linformer has no causal form: ..." for each reason, as far as there is room. */
 static void add_reasons(const Reasons *all, Figure *figure)
 {
     Text caption = { 0 };
@@ -123,7 +138,7 @@ static void add_reasons(const Reasons *all, Figure *figure)
         text_add(&caption, caption.length ? "; " : "");
         add_sign(i, &caption);
         text_add(&caption, " ");
-        add_reader_words(text_str(&all->lines[i]), &caption);
+        add_reader_words(without_id(text_str(&all->lines[i]), &caption), &caption);
     }
     if (caption.length < sizeof(figure->caption))
         snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&caption));
