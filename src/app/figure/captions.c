@@ -629,7 +629,7 @@ void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                      only_plots(figure) ? -1 : head < 0 ? 0 : head);
     picture_add_measured(figure);
     if (!options->caption || *options->caption) /* no sign without its reason */
-        picture_warn(figure, panels, count);
+        picture_warn(figure, panels, count, options);
 }
 
 /* ---- where the tensors of a picture come from ---------------------------- */

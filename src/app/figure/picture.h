@@ -185,7 +185,8 @@ void picture_caption_steps(Figure *figure, const Result *result, const PictureOp
  * false: there is none. */
 bool result_warning(const Result *result, const char **lines, Text *out);
 /* Puts a sign before the title of each panel whose runs warned, and the reason into the caption. */
-void picture_warn(Figure *figure, const PanelChoice *panels, int count);
+void picture_warn(Figure *figure, const PanelChoice *panels, int count,
+                  const PictureOptions *options);
 /* Appends "warning  performer: ..." of all results, each once, folded at `room` columns. */
 void results_warnings(Result *const *results, int count, int room, Text *out);
 /* Number of panels that join the plot which begins with `at`. */

@@ -145,18 +145,37 @@ static void add_reasons(const Reasons *all, Figure *figure)
     text_free(&caption);
 }
 
-void picture_warn(Figure *figure, const PanelChoice *panels, int count)
+/* Signs the series of that name where a key tells several apart; false: there is none. */
+static bool sign_series(const char *signs, const char *name, Plot *plot)
+{
+    for (int k = 0; plot && plot_named(plot) > 1 && k < plot->count; k++) {
+        PlotSeries *s = &plot->series[k];
+
+        if (!s->guide && !strcmp(after_signs(s->name) + (*after_signs(s->name) == ' '), name)) {
+            if (!strstr(s->name, signs))
+                sign_title(signs, s->name, sizeof(s->name));
+            return true;
+        }
+    }
+    return false;
+}
+
+void picture_warn(Figure *figure, const PanelChoice *panels, int count,
+                  const PictureOptions *options)
 {
     Panel  *panel = figure->panels - 1;
     Reasons all = { .count = 0 };
 
     for (int i = 0; i < count; i++) {
         Text signs = { 0 };
+        char name[PLOT_ROW];
 
         panel += !panels[i].joins;
         add_signs(&all, panels[i].result, &signs);
         add_signs(&all, panels[i].minus, &signs);
-        if (signs.length && !strstr(panel->title, text_str(&signs)))
+        picture_result_name(panels, count, i, options, name, sizeof(name));
+        if (signs.length && !sign_series(text_str(&signs), name, panel->made) &&
+            !strstr(panel->title, text_str(&signs)))
             sign_title(text_str(&signs), panel->title, sizeof(panel->title));
         text_free(&signs);
     }

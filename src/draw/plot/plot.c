@@ -260,6 +260,15 @@ static bool has_powers_of_two(const Plot *plot)
     return curves > 0;
 }
 
+/* Reference lines alone reach to the frame. */
+static bool has_lines(const Plot *plot)
+{
+    for (int k = 0; k < plot->count; k++)
+        if (!plot->series[k].guide && plot->series[k].mark != CURVE_POINTS)
+            return true;
+    return false;
+}
+
 static bool has_words(const Plot *plot)
 {
     for (int k = 0; k < plot->count; k++)
@@ -294,7 +303,7 @@ void plot_settle(Plot *plot)
         range_add(&x, x.lo - 0.4);
         range_add(&x, x.hi + 0.4);
     }
-    marks = (plot->x.names && !plot->x.words) || plot->x.log;
+    marks = (plot->x.names && !plot->x.words) || (plot->x.log && has_lines(plot));
     if (bars && y.lo > 0 && !plot->y.log)
         range_add(&y, 0);
     settle_axis(&plot->x, x, false);
