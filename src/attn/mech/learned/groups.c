@@ -77,7 +77,8 @@ static void say_sizes(const int32_t *size, int64_t groups, Text *out)
     }
     for (int64_t c = 0; c < groups && all > 0; c++)
         bits -= size[c] ? size[c] / all * log2(size[c] / all) : 0;
-    text_addf(out, "largest %lld, %.3g times the mean; entropy %.3g of %.3g bits", (long long)largest,
+    text_addf(out, "largest %lld, %.3g times the mean; entropy %.3g of %.3g bits",
+              (long long)largest,
               all > 0 ? (double)largest * (double)groups / all : 0, bits, log2((double)groups));
     if (empty)
         text_addf(out, ", %lld empty", (long long)empty);
