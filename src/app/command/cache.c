@@ -4,6 +4,7 @@
  * A stack is a model's, by its configuration, or the layers of a --layers with the sizes of the
  * options or of the one model that is named.  Each type of --dtype makes a stack of its own.
  */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,7 +218,7 @@ static bool add_stacks(CacheRun *r, Error *err)
 
 /* ---- as a table ------------------------------------------------------------------- */
 
-static void shape_text(const CacheStack *s, Text *out)
+static void heads_text(const CacheStack *s, Text *out)
 {
     const StackShape *shape = &s->shape;
 
@@ -228,6 +229,11 @@ static void shape_text(const CacheStack *s, Text *out)
     else
         text_addf(out, ", %lld of keys and values, %lld numbers each", (long long)shape->kv_heads,
                   (long long)shape->dim);
+}
+
+static void shape_text(const CacheStack *s, Text *out)
+{
+    heads_text(s, out);
     text_addf(out, ", %s", s->dtype);
 }
 
@@ -448,6 +454,44 @@ static int curve_lengths(const CacheRun *r, double *out)
     return count;
 }
 
+/* "(window 4096 × 3, full) × 8" of "(window(4096)x3,full)x8". */
+static void layers_words(const char *layers, Text *out)
+{
+    bool inside = false; /* the brackets of a size */
+
+    for (const char *at = layers; *at; at++) {
+        bool after = at > layers && (isalnum((unsigned char)at[-1]) || at[-1] == ')');
+
+        if (*at == '(' && after)
+            inside = true;
+        if (*at == 'x' && after && isdigit((unsigned char)at[1]))
+            text_add(out, " \xc3\x97 ");
+        else if (*at == ',')
+            text_add(out, ", ");
+        else if (*at == '(' && after)
+            text_add(out, " ");
+        else if (!(*at == ')' && inside))
+            text_add_bytes(out, at, 1);
+        inside = inside && *at != ')';
+    }
+}
+
+/* The name of a curve: the layers in words, or the file of the model. */
+static void curve_name(const CacheStack *s, Text *out)
+{
+    const char *name = text_str(&s->name), *slash = strrchr(name, '/');
+    Text        layers = { 0 };
+
+    stack_text(&s->stack, &layers);
+    if (!strncmp(name, text_str(&layers), layers.length)) {
+        layers_words(text_str(&layers), out);
+        text_add(out, name + layers.length);
+    } else {
+        text_add(out, slash ? slash + 1 : name);
+    }
+    text_free(&layers);
+}
+
 /* kind -1: all layers. */
 static bool add_curve(const CacheRun *r, const CacheStack *s, int kind, Plot *plot)
 {
@@ -457,11 +501,16 @@ static bool add_curve(const CacheRun *r, const CacheStack *s, int kind, Plot *pl
     PlotSeries *series;
 
     if (kind >= 0) {
-        stack_layer_text(&s->kinds[kind].layer, &name);
-        text_addf(&name, " x%d", s->kinds[kind].count);
+        Text layer = { 0 };
+
+        stack_layer_text(&s->kinds[kind].layer, &layer);
+        layers_words(text_str(&layer), &name);
+        text_addf(&name, " \xc3\x97 %d", s->kinds[kind].count);
+        text_free(&layer);
+    } else {
+        curve_name(s, &name);
     }
-    series = plot_add(plot, kind >= 0 ? text_str(&name) : text_str(&s->name),
-                      count > 1 ? CURVE_LINE : CURVE_POINTS, count, false);
+    series = plot_add(plot, text_str(&name), count > 1 ? CURVE_LINE : CURVE_POINTS, count, false);
     for (int i = 0; series && i < count; i++) {
         int64_t   n = (int64_t)lengths[i];
         StackCost cost = kind < 0 ? stack_cost(&s->stack, &s->shape, n)
@@ -500,15 +549,32 @@ static Plot *make_plot(const CacheRun *r, Error *err)
     return plot;
 }
 
+/* The heads where all stacks have the same, and the types of numbers. */
+static void shapes_text(const CacheRun *r, Text *out)
+{
+    Text other = { 0 };
+    bool same = true;
+
+    heads_text(r->stacks[0], out);
+    for (int i = 1; i < r->count; i++) {
+        text_clear(&other);
+        heads_text(r->stacks[i], &other);
+        same = same && !strcmp(text_str(&other), text_str(out));
+    }
+    if (!same)
+        text_clear(out);
+    text_free(&other);
+    for (int i = 0; i < r->dtypes.count; i++)
+        text_addf(out, "%s%s", !i && out->length ? ", " : i ? " and " : "", r->dtypes.items[i]);
+}
+
 static void caption_figure(const CacheRun *r, Figure *figure)
 {
     const char *given = r->call->values[OPT_CAPTION], *title = r->call->values[OPT_TITLE];
     Text        caption = { 0 };
 
-    if (r->count == 1)
-        shape_text(r->stacks[0], &caption);
-    else
-        text_add(&caption, "one sequence, by the closed form");
+    shapes_text(r, &caption);
+    text_add(&caption, "; one sequence, by the closed form");
     snprintf(figure->caption, sizeof(figure->caption), "%s", given ? given : text_str(&caption));
     snprintf(figure->title, sizeof(figure->title), "%s", title ? title : "");
     text_free(&caption);

@@ -161,10 +161,13 @@ static void caption_sizes(Result *const *results, int count, char *caption, size
         int64_t        usual = 0;
         const Param   *param = size_left_out(request, &usual);
         size_t         length = strlen(caption);
+        Text           name = { 0 };
 
+        mechanism_words(results[i]->run->mechanism, request->mechanism, &name);
         if (param)
-            snprintf(caption + length, size - length, "%s%s: %s=%lld at every n",
-                     length ? "; " : "", request->mechanism, param->name, (long long)usual);
+            snprintf(caption + length, size - length, "%s%s: %s %lld at every n",
+                     length ? "; " : "", text_str(&name), param->name, (long long)usual);
+        text_free(&name);
     }
 }
 

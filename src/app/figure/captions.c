@@ -217,6 +217,44 @@ void generated_words(const char *name, Text *out)
     }
 }
 
+/* One "key=value" of a model's input. */
+static void add_model_option(const char *at, size_t length, Text *out)
+{
+    const char *equals = memchr(at, '=', length);
+    size_t      key = equals ? (size_t)(equals - at) : length;
+    const char *value = at + key + (equals != NULL);
+    int         rest = (int)(at + length - value);
+
+    if (!strncmp(at, "max-tokens=", 11)) {
+        text_addf(out, ", at most %.*s tokens", rest, value);
+        return;
+    }
+    for (const char *c = value; !strncmp(at, "text=", 5) && c < at + length; c++)
+        if (*c == '/' || *c == ':') { /* the name of a file */
+            rest = (int)(at + length - c - 1);
+            value = c + 1;
+        }
+    text_addf(out, ", %.*s %.*s", (int)key, at, rest, value);
+}
+
+void input_reader_words(const Input *input, Text *out)
+{
+    const char *name = input_short_name(input), *open = strchr(name, '[');
+    size_t      end = strlen(name);
+
+    if (!open || name[end - 1] != ']' || strncmp(input->name, "model:", 6) != 0) {
+        text_add(out, name);
+        return;
+    }
+    text_addf(out, "%.*s", (int)(open - name), name);
+    for (const char *at = open + 1; at < name + end - 1;) {
+        size_t length = strcspn(at, ",]");
+
+        add_model_option(at, length, out);
+        at += length + 1;
+    }
+}
+
 static void word_panel(const PanelChoice *choice, const PictureOptions *options,
                         const Differing *d, Panel *panel)
 {
@@ -275,10 +313,12 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
         text_free(&words);
         return;
     }
+    input_reader_words(input, &words);
     snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
-             input_short_name(input), layer, input->note ? " (q, k, v made, not from a model)" : "",
+             text_str(&words), layer, input->note ? " (q, k, v made, not from a model)" : "",
              (long long)run->n, keys, heads, position, causal ? ", causal" : "",
              (unsigned long long)run->seed);
+    text_free(&words);
 }
 
 void picture_caption_steps(Figure *figure, const Result *result, const PictureOptions *options)
@@ -305,7 +345,7 @@ static bool add_tensor_origins(const PanelChoice *panels, int count, Text *out)
         if (panels[i].minus)
             runs[found++] = panels[i].minus->run;
     }
-    origins_of_runs(runs, found, count > 1 ? NAMES_AMONG : NAMES_ALONE, out);
+    origins_in_words(runs, found, count > 1 ? NAMES_AMONG : NAMES_ALONE, out);
     free(runs);
     return out->length > before;
 }
@@ -515,6 +555,31 @@ static void title_plot(const PanelChoice *choice, const Differing *d, Panel *pan
     text_free(&name);
 }
 
+/* The words that the views of a joined plot begin with: "memory" of memory_plain and
+ * memory_reversible; the first name where there are none. */
+static void title_joined(const PanelChoice *first, int joined, Panel *panel)
+{
+    const char *name = panel->view->name;
+    size_t      same = strlen(name);
+    Text        words = { 0 };
+
+    for (int k = 1; k <= joined; k++) {
+        const char *other = panel->overlays[k - 1].view->name;
+        size_t      own = 0, word = 0;
+
+        for (; own < same && name[own] == other[own]; own++)
+            word = name[own] == '_' ? own : word;
+        if (own < same || (other[own] && other[own] != '_'))
+            same = word;
+    }
+    if (first[0].result->request.above || !same)
+        same = strlen(name);
+    for (size_t k = 0; k < same; k++)
+        text_add_bytes(&words, name[k] == '_' ? " " : name + k, 1);
+    snprintf(panel->title, sizeof(panel->title), "%s", text_str(&words));
+    text_free(&words);
+}
+
 static void word_panels(Figure *figure, const PanelChoice *panels, int count,
                         const PictureOptions *options, const Differing *d)
 {
@@ -538,7 +603,7 @@ static void word_panels(Figure *figure, const PanelChoice *panels, int count,
                         sizeof(panel->overlays->name));
         }
         if (panels[i].joins && !panels[i - joined].title)
-            snprintf(panel->title, sizeof(panel->title), "%s", panel->view->name);
+            title_joined(&panels[i - joined], joined, panel);
     }
 }
 
@@ -564,7 +629,7 @@ void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                      only_plots(figure) ? -1 : head < 0 ? 0 : head);
     picture_add_measured(figure);
     if (!options->caption || *options->caption) /* no sign without its reason */
-        picture_warn(figure, panels, count);
+        picture_warn(figure, panels, count, options);
 }
 
 /* ---- where the tensors of a picture come from ---------------------------- */
@@ -573,6 +638,7 @@ typedef struct Runs {
     const Run *const *runs;
     int               count, most;
     bool              one; /* all of one mechanism */
+    bool              words; /* for readers of a figure */
 } Runs;
 
 /* An origin in words; a seed is part of it: "random seed 7". */
@@ -631,6 +697,33 @@ static void add_names(const Runs *r, const char *const *names, int count, Text *
         text_addf(out, " and %d more", count - shown);
 }
 
+#define WORD_LEAST 4 /* letters of a word; shorter ones are symbols: "dt_bias", "e_proj" */
+
+static bool is_of_words(const char *name)
+{
+    for (size_t length; *name; name += length + (name[length] == '_')) {
+        length = strcspn(name, "_");
+        if (length < WORD_LEAST)
+            return false;
+    }
+    return true;
+}
+
+/* Names that are words, else how many parameters there are. */
+static void add_reader_names(const Runs *r, const char *const *names, int count, Text *out)
+{
+    bool words = count <= r->most;
+
+    for (int i = 0; i < count; i++)
+        words = words && is_of_words(names[i]);
+    if (words)
+        add_names(r, names, count, out);
+    else if (count > 1)
+        text_addf(out, "%d parameters", count);
+    else
+        text_add(out, "one parameter");
+}
+
 /* Lists the runs with a tensor of that origin, each mechanism once. */
 static void add_source(const Runs *r, const Source *source, Text *out)
 {
@@ -647,9 +740,15 @@ static void add_source(const Runs *r, const Source *source, Text *out)
             continue;
         text_add(out, any ? ", " : "");
         any = true;
-        if (!r->one)
-            text_addf(out, "%s (", r->runs[i]->mechanism->id);
-        add_names(r, names, count, out);
+        if (!r->one && r->words)
+            add_name(r->runs[i]->mechanism->title, out);
+        else if (!r->one)
+            text_add(out, r->runs[i]->mechanism->id);
+        text_add(out, r->one ? "" : " (");
+        if (r->words)
+            add_reader_names(r, names, count, out);
+        else
+            add_names(r, names, count, out);
         text_add(out, r->one ? "" : ")");
     }
     text_addf(out, ": %s", source->text);
@@ -666,9 +765,9 @@ static bool origin_is_named(const Runs *r, int run, int tensor)
     return false;
 }
 
-void origins_of_runs(const Run *const *runs, int count, int most, Text *out)
+static void add_origins(const Run *const *runs, int count, int most, bool words, Text *out)
 {
-    Runs r = { runs, count, most, true };
+    Runs r = { runs, count, most, true, words };
     bool any = false;
 
     for (int i = 0; i < count; i++)
@@ -683,4 +782,14 @@ void origins_of_runs(const Run *const *runs, int count, int most, Text *out)
             any = true;
             add_source(&r, &source, out);
         }
+}
+
+void origins_of_runs(const Run *const *runs, int count, int most, Text *out)
+{
+    add_origins(runs, count, most, false, out);
+}
+
+void origins_in_words(const Run *const *runs, int count, int most, Text *out)
+{
+    add_origins(runs, count, most, true, out);
 }

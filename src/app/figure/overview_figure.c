@@ -166,7 +166,8 @@ static void word_figure(const Overview *o, const PictureOptions *options,
     snprintf(figure->title, sizeof(figure->title), "%s",
              options->title ? options->title : text_str(&words));
     text_clear(&words);
-    text_addf(&words, "%s, ", input_short_name(result->input));
+    input_reader_words(result->input, &words);
+    text_add(&words, ", ");
     if (o->wanted.layers > 1)
         text_addf(&words, "%lld layers of ", (long long)o->wanted.layers);
     text_add_count(&words, o->wanted.heads, "head");
@@ -344,6 +345,36 @@ Overview *overview_open(Session *s, const Call *call, Result *shown, const char 
     return o;
 }
 
+#define PAGE_HIGH 9.0    /* inches of a page of print */
+#define PAGE_WIDE 6.75   /* unless --width says otherwise */
+#define TITLE_HIGH 0.13  /* of a matrix that has one of its own */
+
+/* Height of `count` square matrices side by side in so many columns. */
+static double wall_height(int64_t count, int64_t cols, double wide, double title)
+{
+    double rows = (double)((count + cols - 1) / cols);
+
+    return rows * (wide / (double)cols + title);
+}
+
+/* Says which grid would fit a page, where this one does not. */
+static void warn_of_height(const Figure *wall, const Call *call, const PngOptions *png, Text *out)
+{
+    double  wide = png->width_inch > 0 ? png->width_inch : PAGE_WIDE;
+    double  high = wall_height(wall->count, wall->cols, wide, 0);
+    int64_t cols = wall->cols;
+
+    for (int i = 0; i < call->file_count; i++)
+        if (!strcmp(call->files[i], "-"))
+            return;
+    if (high <= PAGE_HIGH)
+        return;
+    while (cols < wall->count && wall_height(wall->count, cols, wide, TITLE_HIGH) > PAGE_HIGH)
+        cols++;
+    text_addf(out, "warning  about %.0f in high at %.3g in wide: --grid %lldx%lld fits a page\n",
+              high, wide, (long long)((wall->count + cols - 1) / cols), (long long)cols);
+}
+
 bool overview_figure(Session *s, const Call *call, Text *out, Error *err)
 {
     PngOptions png; /* checked before the runs */
@@ -356,6 +387,8 @@ bool overview_figure(Session *s, const Call *call, Text *out, Error *err)
     if (o)
         wall = overview_wall(o, err);
     ok = wall && call_write_figure(call, wall, o->run.results, 1, out, err);
+    if (ok)
+        warn_of_height(wall, call, &png, out);
     if (ok)
         call_add_warnings(call, o->run.results, 1, out);
     figure_free(wall);

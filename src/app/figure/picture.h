@@ -185,7 +185,8 @@ void picture_caption_steps(Figure *figure, const Result *result, const PictureOp
  * false: there is none. */
 bool result_warning(const Result *result, const char **lines, Text *out);
 /* Puts a sign before the title of each panel whose runs warned, and the reason into the caption. */
-void picture_warn(Figure *figure, const PanelChoice *panels, int count);
+void picture_warn(Figure *figure, const PanelChoice *panels, int count,
+                  const PictureOptions *options);
 /* Appends "warning  performer: ..." of all results, each once, folded at `room` columns. */
 void results_warnings(Result *const *results, int count, int room, Text *out);
 /* Number of panels that join the plot which begins with `at`. */
@@ -220,6 +221,10 @@ bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel
  * random seed 7"); nothing for runs without such tensors.  Several mechanisms: "performer
  * (projection), rfa (projection): random seed 0". */
 void origins_of_runs(const Run *const *runs, int count, int most, Text *out);
+/* The same for readers of a figure: names of mechanisms, and symbols only counted. */
+void origins_in_words(const Run *const *runs, int count, int most, Text *out);
+/* "MiniLM, text english.txt, at most 96 tokens". */
+void input_reader_words(const Input *input, Text *out);
 /* Appends the program's words as a reader's: "random blocks" for "random_blocks", "window 5" for
  * "window=5", "causal" for "--causal". */
 void add_reader_words(const char *text, Text *out);

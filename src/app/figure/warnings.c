@@ -113,7 +113,22 @@ static void sign_title(const char *signs, char *title, size_t size)
     text_free(&all);
 }
 
-/* "; + linformer has no causal form: ..." for each reason, as far as there is room. */
+/* A reason that begins with a mechanism's id begins with its name instead; returns the rest. */
+static const char *without_id(const char *line, Text *out)
+{
+    char             id[48];
+    size_t           length = strcspn(line, " :");
+    const Mechanism *m;
+
+    snprintf(id, sizeof(id), "%.*s", (int)length, line);
+    m = length < sizeof(id) ? mechanism_find(id) : NULL;
+    if (!m)
+        return line;
+    mechanism_words(m, id, out);
+    return line + length;
+}
+
+/* "; + Linformer has no causal form: ..." for each reason, as far as there is room. */
 static void add_reasons(const Reasons *all, Figure *figure)
 {
     Text caption = { 0 };
@@ -123,25 +138,44 @@ static void add_reasons(const Reasons *all, Figure *figure)
         text_add(&caption, caption.length ? "; " : "");
         add_sign(i, &caption);
         text_add(&caption, " ");
-        add_reader_words(text_str(&all->lines[i]), &caption);
+        add_reader_words(without_id(text_str(&all->lines[i]), &caption), &caption);
     }
     if (caption.length < sizeof(figure->caption))
         snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&caption));
     text_free(&caption);
 }
 
-void picture_warn(Figure *figure, const PanelChoice *panels, int count)
+/* Signs the series of that name where a key tells several apart; false: there is none. */
+static bool sign_series(const char *signs, const char *name, Plot *plot)
+{
+    for (int k = 0; plot && plot_named(plot) > 1 && k < plot->count; k++) {
+        PlotSeries *s = &plot->series[k];
+
+        if (!s->guide && !strcmp(after_signs(s->name) + (*after_signs(s->name) == ' '), name)) {
+            if (!strstr(s->name, signs))
+                sign_title(signs, s->name, sizeof(s->name));
+            return true;
+        }
+    }
+    return false;
+}
+
+void picture_warn(Figure *figure, const PanelChoice *panels, int count,
+                  const PictureOptions *options)
 {
     Panel  *panel = figure->panels - 1;
     Reasons all = { .count = 0 };
 
     for (int i = 0; i < count; i++) {
         Text signs = { 0 };
+        char name[PLOT_ROW];
 
         panel += !panels[i].joins;
         add_signs(&all, panels[i].result, &signs);
         add_signs(&all, panels[i].minus, &signs);
-        if (signs.length && !strstr(panel->title, text_str(&signs)))
+        picture_result_name(panels, count, i, options, name, sizeof(name));
+        if (signs.length && !sign_series(text_str(&signs), name, panel->made) &&
+            !strstr(panel->title, text_str(&signs)))
             sign_title(text_str(&signs), panel->title, sizeof(panel->title));
         text_free(&signs);
     }

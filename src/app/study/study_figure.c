@@ -304,7 +304,9 @@ static void caption_input(const Study *study, Text *out)
     if (generated)
         generated_words(r->input->name, out);
     else
-        text_addf(out, "%s, n = %lld", input_short_name(r->input), (long long)r->run->n);
+        input_reader_words(r->input, out);
+    if (!generated)
+        text_addf(out, ", n = %lld", (long long)r->run->n);
     if (r->run->h > 1)
         text_addf(out, ", all %lld heads", (long long)r->run->h);
     text_add(out, causal_words(study));
@@ -600,7 +602,7 @@ Figure *study_scaling_figure(const Study *study, Error *err)
     }
     panel_init_plot(&figure->panels[0], plot, "time over n");
     snprintf(figure->caption, sizeof(figure->caption),
-             "N(0,1) inputs, %lld head%s of %lld; measured on %s", (long long)study->heads,
+             "random normal inputs, %lld head%s of %lld; measured on %s", (long long)study->heads,
              study->heads == 1 ? "" : "s", (long long)study->d, plot->measured);
     return figure;
 }

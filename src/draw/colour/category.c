@@ -167,7 +167,8 @@ static LegendItem hops_item(ColourMap map, int hops, bool after, bool dark)
     LegendItem item = { 0 };
 
     hops_paint(&paint, map, hops, dark);
-    item = (LegendItem){ .rgb = paint.rgb, .index256 = paint.index256, .ascii = paint.ascii };
+    item = (LegendItem){ .rgb = paint.rgb, .index256 = paint.index256, .ascii = paint.ascii,
+                         .depth = hops > 0 };
     if (hops == 0)
         snprintf(item.text, sizeof(item.text), "itself");
     else

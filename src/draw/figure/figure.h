@@ -171,6 +171,7 @@ typedef struct LegendItem {
     bool    page;       /* for pages only */
     bool    dot;        /* not a colour: the dot of panel_shows_dots */
     bool    words;      /* no colour either: a note on the others */
+    bool    depth;      /* a count of layers */
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
 /* The legend of hop counts least..most. */

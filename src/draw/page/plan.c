@@ -348,27 +348,10 @@ static double bar_numbers(const Sheet *sheet, int panel)
 
     if (!sheet->scene.count)
         return most;
-    count = sheet_bar_ticks(&sheet->scene.panels[panel], 6, places, texts);
+    count = sheet_bar_ticks(sheet, panel, 6, places, texts);
     for (int k = 0; k < count; k++)
         widest = fmax(widest, canvas_text_width(sheet->canvas, texts[k], FONT_SANS, font));
     return fmin(widest, most);
-}
-
-/* With a shared scale only the last panel of a row and quantity has a bar; of bare panels, only
- * that of the first row. */
-static bool has_bar(const Sheet *sheet, int panel)
-{
-    const Figure *f = sheet->figure;
-    int           end = (panel / sheet->cols + 1) * sheet->cols;
-
-    if (f->panels[panel].bare && panel + 1 != sheet->cols && panel + 1 != f->count)
-        return false;
-    if (f->panels[panel].bare && panel >= sheet->cols)
-        return false;
-    for (int k = panel + 1; k < end && k < f->count; k++)
-        if (figure_shares(f, panel, k))
-            return false;
-    return panel_style(&f->panels[panel]) == STYLE_VALUE;
 }
 
 static int bar_extent(const Sheet *sheet, int panel)
@@ -377,7 +360,7 @@ static int bar_extent(const Sheet *sheet, int panel)
     double            name, numbers;
     char              text[80];
 
-    if (!has_bar(sheet, panel))
+    if (!sheet_has_bar(sheet, panel))
         return 0;
     sheet_bar_name(sheet, panel, text, sizeof(text));
     name = canvas_text_width(sheet->canvas, text, FONT_SANS, s->tick);
@@ -639,6 +622,16 @@ static bool arrange(Sheet *sheet, Error *err)
     }
 }
 
+/* Counts of layers that a bar shows are left out. */
+static void make_legend(Sheet *sheet)
+{
+    int all = scene_legend(&sheet->scene, sheet->style.dark, sheet->items, SHEET_ITEMS);
+
+    for (int k = 0; k < all; k++)
+        if (!sheet->items[k].depth || !sheet_depths(sheet))
+            sheet->items[sheet->item_count++] = sheet->items[k];
+}
+
 bool sheet_plan(Sheet *sheet, Error *err)
 {
     const Figure *f = sheet->figure;
@@ -665,8 +658,7 @@ bool sheet_plan(Sheet *sheet, Error *err)
     if ((adjust_width(sheet) && !make_layout(sheet, err)) || !reduce(sheet, err))
         return false;
     if (sheet->figure->legend)
-        sheet->item_count = scene_legend(&sheet->scene, sheet->style.dark, sheet->items,
-                                         SHEET_ITEMS);
+        make_legend(sheet);
     if (!make_layout(sheet, err))
         return false;
     sheet_words(sheet);

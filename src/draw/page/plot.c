@@ -218,6 +218,8 @@ static int unit_ticks(const PlotAxis *axis, int most, PlotTick *ticks)
     for (int k = 0; k < count; k++) {
         if (powers)
             sheet_powers(ticks[k].text, sizeof(ticks->text));
+        if (axis->twos)
+            sheet_raise(ticks[k].text, sizeof(ticks->text));
         plot_unit(axis, ticks[k].text, sizeof(ticks->text));
         if (!axis->words)
             sheet_minus(ticks[k].text, sizeof(ticks->text));

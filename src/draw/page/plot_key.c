@@ -172,11 +172,61 @@ typedef struct KeyEntry {
 
 #define KEY_ENTRIES (PLOT_SERIES_MOST + PLOT_GUIDES_MOST)
 
-static int key_entries(const Plot *plot, const FlagRow *row, KeyEntry *entries)
+static bool has_key(const Plot *plot)
+{
+    return plot && plot_named(plot) > 1;
+}
+
+/* A reader cannot tell the two signs apart. */
+static bool have_one_sign(const Plot *a, const PlotSeries *one, const Plot *b,
+                          const PlotSeries *other)
+{
+    return one->hue == other->hue && one->mark == other->mark && !a->rows == !b->rows &&
+           (!a->rows || !one->low == !other->low);
+}
+
+static bool have_one_key(const Plot *a, const Plot *b)
+{
+    int at = 0;
+
+    if (plot_named(a) != plot_named(b))
+        return false;
+    for (int k = 0; k < a->count; k++) {
+        if (a->series[k].guide)
+            continue;
+        while (b->series[at].guide)
+            at++;
+        if (strcmp(a->series[k].name, b->series[at].name) != 0 ||
+            !have_one_sign(a, &a->series[k], b, &b->series[at]))
+            return false;
+        at++;
+    }
+    return true;
+}
+
+const Plot *sheet_one_key(const Sheet *sheet)
+{
+    const Plot *first = NULL;
+    int         count = 0;
+
+    for (int k = 0; k < sheet->scene.count; k++) {
+        const Plot *plot = sheet->scene.plots[k];
+
+        if (!has_key(plot))
+            continue;
+        if (first && !have_one_key(first, plot))
+            return NULL;
+        first = first ? first : plot;
+        count++;
+    }
+    return count > 1 ? first : NULL;
+}
+
+static int key_entries(const Sheet *sheet, const Plot *plot, const FlagRow *row, KeyEntry *entries)
 {
     int count = 0, number = 0;
 
-    for (int k = 0; k < plot->count && plot_named(plot) > 1; k++)
+    for (int k = 0; k < plot->count && has_key(plot) && !sheet_one_key(sheet); k++)
         if (!plot->series[k].guide)
             entries[count++] = (KeyEntry){ &plot->series[k], 0, plot->series[k].name };
     for (int k = 0; k < row->count && row->numbered; k++)
@@ -205,12 +255,24 @@ static void key_sign(const Pens *p, const PlotSeries *s, double x, double middle
     }
 }
 
+double sheet_sign_width(const Sheet *sheet)
+{
+    return KEY_SIGN * sheet->style.tick;
+}
+
+void sheet_sign(Sheet *sheet, const PlotSeries *series, double x, double middle)
+{
+    Pens p = { .sheet = sheet, .plot = sheet_one_key(sheet), .s = &sheet->style };
+
+    key_sign(&p, series, x, middle);
+}
+
 static double sign_width(const Sheet *sheet, const KeyEntry *entry)
 {
     char number[12];
 
     if (entry->series)
-        return KEY_SIGN * sheet->style.tick;
+        return sheet_sign_width(sheet);
     snprintf(number, sizeof(number), "%d ", entry->number);
     return tick_width(sheet, number);
 }
@@ -302,7 +364,7 @@ int sheet_plot_key(const Sheet *sheet, int panel)
     if (!plot)
         return 0;
     row = flag_row(sheet, plot, panel);
-    count = key_entries(plot, &row, entries);
+    count = key_entries(sheet, plot, &row, entries);
     if (count)
         high = ceil(1.4 * tick * key_lines(sheet, entries, count, panel, NULL, 0)) +
                sheet->style.space;
@@ -313,7 +375,7 @@ void plot_key(const Pens *p, int panel)
 {
     FlagRow  row = flag_row(p->sheet, p->plot, panel);
     KeyEntry entries[KEY_ENTRIES];
-    int      count = key_entries(p->plot, &row, entries);
+    int      count = key_entries(p->sheet, p->plot, &row, entries);
 
     draw_flags(p, &row);
     if (count)

@@ -101,6 +101,12 @@ int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
 int  sheet_plot_gutter(const Sheet *sheet, int panel);
 int  sheet_plot_below(const Sheet *sheet);
 int  sheet_plot_key(const Sheet *sheet, int panel);
+/* A plot whose key is that of every plot with a key, if there are several: the legend has it, once.
+ * NULL: each plot has its own. */
+const Plot *sheet_one_key(const Sheet *sheet);
+/* The sign of a series of that key, and the room it takes. */
+double sheet_sign_width(const Sheet *sheet);
+void   sheet_sign(Sheet *sheet, const PlotSeries *series, double x, double middle);
 void sheet_plot(Sheet *sheet, int panel);
 /* A frame around the box, outside it. */
 void sheet_frame(Sheet *sheet, Box box, Rgb rgb);
@@ -109,8 +115,13 @@ void sheet_frame(Sheet *sheet, Box box, Rgb rgb);
 void sheet_upright(Sheet *sheet, int panel, const char *name);
 /* Height of the legend; `draw` also draws it. */
 int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
-/* Labelled places of a value panel's colour bar, 0..1, and their texts. */
-int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16]);
+/* Labelled places of a panel's colour bar, 0..1, and their texts. */
+int  sheet_bar_ticks(const Sheet *sheet, int panel, int most, double *places, char (*texts)[16]);
+/* The panel's bar stands beside it. Panels with one scale have one bar, beside the last of them in
+ * their first row; bare panels have the same one. */
+bool sheet_has_bar(const Sheet *sheet, int panel);
+/* Steps of the bar for counts of layers; 0: there is none, swatches name them. */
+int  sheet_depths(const Sheet *sheet);
 void sheet_bar(Sheet *sheet, int panel);
 /* Strokes over negative differences in theme print, and in the part of the bar [x, y, w, h] that
  * stands for them. */
@@ -120,6 +131,8 @@ void sheet_hatch_bar(Sheet *sheet, int panel, Box bar);
 void sheet_minus(char *text, size_t size);
 /* A number becomes a power of ten: 1e-06 as 10⁻⁶, 2e-07 as 2·10⁻⁷; size at least 24. */
 void sheet_powers(char *text, size_t size);
+/* "2^20" as "2²⁰"; a text without a power stays. */
+void sheet_raise(char *text, size_t size);
 /* The bar is of other panels, too. */
 bool sheet_bar_shared(const Sheet *sheet, int panel);
 /* Second line of a bar's name: "log", "shared", "log, shared"; "": there is none. */

@@ -69,6 +69,7 @@ static void axis_json(const char *key, const PlotAxis *axis, Json *out)
     jsonw_key_open(out, key, '{');
     key_numbers(out, "range", (double[]){ axis->lo, axis->hi }, 2);
     key_true(out, "log", axis->log);
+    key_true(out, "twos", axis->twos);
     key_true(out, "whole", axis->whole);
     key_true(out, "words", axis->words);
     key_true(out, "cut", axis->cut);
@@ -222,6 +223,7 @@ static bool take_axis(const json_t *object, const char *key, PlotAxis *axis)
     axis->lo = range[0];
     axis->hi = range[1];
     axis->log = is_true(own, "log");
+    axis->twos = is_true(own, "twos");
     axis->whole = is_true(own, "whole");
     axis->words = is_true(own, "words");
     axis->cut = is_true(own, "cut");

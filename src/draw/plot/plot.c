@@ -183,6 +183,20 @@ static void widen_axis(PlotAxis *axis, double share)
     axis->hi = axis->log ? axis->hi * more : axis->hi + more;
 }
 
+#define SHORT_LOG 10   /* a logarithmic axis that ends less than this factor above its beginning */
+#define REACH     0.25 /* share of its length that its lower end moves at most */
+
+/* The lowest curve of a short logarithmic axis has a tick below it: 1, 2 or 5 of a decade. */
+static void reach_round(PlotAxis *axis)
+{
+    double power = pow(10, floor(log10(axis->lo))), front = axis->lo / power;
+    double below = power * (front >= 5 ? 5 : front >= 2 ? 2 : 1);
+
+    if (axis->hi / axis->lo < SHORT_LOG &&
+        log(axis->lo / below) < REACH * log(axis->hi / axis->lo))
+        axis->lo = below;
+}
+
 /* In a plot with rows values lie along x. */
 static void settle_rows(Plot *plot)
 {
@@ -210,6 +224,49 @@ static void settle_rows(Plot *plot)
     plot->x.hi += 0.04 * (plot->x.hi - plot->x.lo);
     plot->y.lo = -0.5;
     plot->y.hi = plot->row_count - 0.5;
+}
+
+static bool is_power_of_two(double value)
+{
+    int power;
+
+    return value >= 1 && frexp(value, &power) == 0.5;
+}
+
+#define TWOS_LEAST 3 /* powers of two in a row that are no chance */
+
+/* The points of each curve begin and end at powers of two, with every one between. */
+static bool has_powers_of_two(const Plot *plot)
+{
+    int curves = 0;
+
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+        double            next = s->count ? s->x[0] : 0;
+        int               found = 0;
+
+        if (s->guide)
+            continue;
+        for (int64_t i = 0; i < s->count && s->x[i] <= next; i++)
+            if (is_power_of_two(s->x[i])) {
+                next = 2 * s->x[i];
+                found++;
+            }
+        if (found < TWOS_LEAST || s->x[s->count - 1] < next / 2 ||
+            s->x[s->count - 1] > next / 2)
+            return false;
+        curves++;
+    }
+    return curves > 0;
+}
+
+/* Reference lines alone reach to the frame. */
+static bool has_lines(const Plot *plot)
+{
+    for (int k = 0; k < plot->count; k++)
+        if (!plot->series[k].guide && plot->series[k].mark != CURVE_POINTS)
+            return true;
+    return false;
 }
 
 static bool has_words(const Plot *plot)
@@ -246,21 +303,22 @@ void plot_settle(Plot *plot)
         range_add(&x, x.lo - 0.4);
         range_add(&x, x.hi + 0.4);
     }
-    marks = plot->x.names && !plot->x.words;
+    marks = (plot->x.names && !plot->x.words) || (plot->x.log && has_lines(plot));
     if (bars && y.lo > 0 && !plot->y.log)
         range_add(&y, 0);
     settle_axis(&plot->x, x, false);
     settle_axis(&plot->y, y, true);
+    plot->x.twos = plot->x.log && has_powers_of_two(plot);
     if (!plot->y.log && (plot->y.lo > 0 || plot->y.lo < 0)) /* off the frame */
         plot->y.lo -= 0.04 * (plot->y.hi - plot->y.lo);
     if (marks) /* those at the ends are whole */
         widen_axis(&plot->x, 0.03);
-    if (plot->x.names && plot->y.log)
-        plot->y.lo /= pow(plot->y.hi / plot->y.lo, 0.04);
-    if (plot->y.log)
-        plot->y.hi *= pow(plot->y.hi / plot->y.lo, 0.04);
-    else
+    if (plot->y.log) { /* no curve lies on the frame */
+        widen_axis(&plot->y, 0.04);
+        reach_round(&plot->y);
+    } else {
         plot->y.hi += 0.04 * (plot->y.hi - plot->y.lo);
+    }
     if (has_words(plot) && plot->y.log) { /* names above the top line, points off the frame */
         double decades = plot->y.hi / plot->y.lo;
 
@@ -326,8 +384,7 @@ static size_t series_range(const Plot *plot, const PlotSeries *s, const char *ga
         }
     if (!(lo <= hi))
         return 0;
-    plot_number(&plot->y, lo, least, sizeof(least));
-    plot_number(&plot->y, hi, most, sizeof(most));
+    plot_range_numbers(&plot->y, lo, hi, least, most, sizeof(least));
     plot_unit(&plot->y, least, sizeof(least));
     plot_unit(&plot->y, most, sizeof(most));
     return (size_t)snprintf(text, size, "%s%s%s%s%s%s", gap, plot->count > 1 ? s->name : "",
@@ -509,167 +566,4 @@ Plot *plot_copy(const Plot *plot, Error *err)
         return copy;
     plot_free(copy);
     return NULL;
-}
-
-/* ---- ticks ------------------------------------------------------------------- */
-
-static bool is_bytes(const PlotAxis *axis)
-{
-    return strstr(axis->name, "(bytes)") != NULL;
-}
-
-static void with_prefix(double value, double base, const char *const *prefixes, int count,
-                        char *text, size_t size)
-{
-    int k = 0;
-
-    while (k + 1 < count && fabs(value) >= base * 0.9999) {
-        value /= base;
-        k++;
-    }
-    snprintf(text, size, "%.4g%s", value, prefixes[k]);
-}
-
-void plot_number(const PlotAxis *axis, double value, char *text, size_t size)
-{
-    static const char *const binary[] = { "", "Ki", "Mi", "Gi", "Ti" };
-    static const char *const decimal[] = { "", "k", "M", "G", "T" };
-    double                   size_of = fabs(value);
-
-    if (is_bytes(axis))
-        with_prefix(value, 1024, binary, 5, text, size);
-    else if (size_of >= 1e4 && size_of < 1e15)
-        with_prefix(value, 1000, decimal, 5, text, size);
-    else
-        snprintf(text, size, "%.4g", value);
-}
-
-void plot_unit(const PlotAxis *axis, char *text, size_t size)
-{
-    size_t digits = strspn(text, "-.0123456789e+");
-    char   prefix[4];
-
-    if (!is_bytes(axis) || !strcmp(text, "0"))
-        return;
-    snprintf(prefix, sizeof(prefix), "%s", text + digits);
-    snprintf(text + digits, size - digits, " %sB", prefix);
-}
-
-double plot_round_step(double range, int most)
-{
-    static const double factors[] = { 1, 2, 5 };
-    double              power = pow(10, floor(log10(range / most)));
-
-    for (size_t k = 0; k < sizeof(factors) / sizeof(*factors); k++)
-        if (range / (power * factors[k]) <= most)
-            return power * factors[k];
-    return power * 10;
-}
-
-/* A round step; for bytes a power of two. */
-static double tick_step(const PlotAxis *axis, int most)
-{
-    double range = axis->hi - axis->lo, power, step;
-
-    if (is_bytes(axis) && range > 1024) {
-        for (power = 1; range / power > most; power *= 2)
-            ;
-        return power;
-    }
-    step = plot_round_step(range, most);
-    return axis->whole && step < 1 ? 1 : step;
-}
-
-static int linear_ticks(const PlotAxis *axis, int most, PlotTick *out)
-{
-    double step = tick_step(axis, most), slack = 1e-9 * (axis->hi - axis->lo);
-    int    count = 0;
-
-    for (double k = ceil((axis->lo - slack) / step); k * step <= axis->hi + slack && count < most;
-         k++) {
-        out[count].place = plot_place(axis, k * step);
-        plot_number(axis, k * step + 0.0, out[count++].text, sizeof(out->text));
-    }
-    return count;
-}
-
-#define LOG_LEAST 3 /* ticks that show how a logarithmic axis grows */
-
-/* The multiples of powers of the base: `parts` of them within each, of every `every`th power. */
-static int power_ticks(const PlotAxis *axis, int parts, int every, int most, PlotTick *out)
-{
-    static const double within[][3] = { { 1 }, { 1, 3 }, { 1, 2, 5 } };
-    double              base = is_bytes(axis) ? 4 : 10;
-    int                 count = 0;
-
-    for (double k = floor(log(axis->lo) / log(base)); k <= ceil(log(axis->hi) / log(base)); k++)
-        for (int f = 0; f < parts && count < most; f++) {
-            double value = pow(base, k) * (base < 5 ? f + 1 : within[parts - 1][f]);
-
-            if (value < axis->lo * 0.9999 || value > axis->hi * 1.0001 ||
-                fmod(fabs(k), every) > 0.5)
-                continue;
-            out[count].place = plot_place(axis, value);
-            plot_number(axis, value, out[count++].text, sizeof(out->text));
-        }
-    return count;
-}
-
-/* As many multiples of powers as there is room for: 1, 2, 5 or 1, 3 of each decade, decades, or
- * every second, third, ... decade; of powers of four of bytes, both powers of two. Three at least:
- * more than there is room for, or round numbers where the range is short. */
-static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
-{
-    int powers = (int)(log(axis->hi / axis->lo) / log(4)) + 2, all = is_bytes(axis) ? 2 : 3;
-    int parts = all, every = 1, count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
-
-    while ((count > most || count == PLOT_TICKS_MOST) && every <= powers) {
-        every += parts == 1;
-        parts -= parts > 1;
-        count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
-    }
-    while (count < LOG_LEAST && (parts < all || every > 1)) {
-        parts += every == 1;
-        every -= every > 1;
-        count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
-    }
-    for (int more = LOG_LEAST; count < LOG_LEAST && more <= 4 * LOG_LEAST && !is_bytes(axis);
-         more++)
-        count = linear_ticks(axis, more, out);
-    return count;
-}
-
-static int named_ticks(const PlotAxis *axis, PlotTick *out)
-{
-    int every = (axis->name_count + PLOT_TICKS_MOST - 1) / PLOT_TICKS_MOST, count = 0;
-
-    for (int k = 0; k < axis->name_count; k += every) {
-        out[count].place = plot_place(axis, axis->names[k].at);
-        snprintf(out[count++].text, sizeof(out->text), "%s", axis->names[k].text);
-    }
-    return count;
-}
-
-int plot_ticks(const PlotAxis *axis, int most, PlotTick *out)
-{
-    int count;
-
-    if (axis->names)
-        return named_ticks(axis, out);
-    most = most > PLOT_TICKS_MOST ? PLOT_TICKS_MOST : most < 2 ? 2 : most;
-    count = axis->log ? log_ticks(axis, most, out) : linear_ticks(axis, most, out);
-    if (count < 2 && !axis->log)
-        count = linear_ticks(axis, 2 * most, out);
-    if (count >= 2)
-        return count;
-    for (int k = 0; k < 2; k++) { /* no round numbers inside: the ends */
-        double end = k ? axis->hi : axis->lo;
-
-        out[k].place = k;
-        if (fabs(end) >= 1e4)
-            plot_number(axis, end, out[k].text, sizeof(out->text));
-        else
-            snprintf(out[k].text, sizeof(out->text), "%.3g", end);
-    }
-    return 2;
 }

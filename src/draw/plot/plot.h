@@ -38,6 +38,7 @@ typedef struct PlotAxis {
     int    name_count;
     bool   words;    /* the names are words: the place of a point has no meaning of its own */
     bool   log;
+    bool   twos;     /* its points are at powers of two, its ticks too */
     bool   whole;    /* only whole numbers are meaningful */
     bool   cut;      /* values below lo exist and are drawn at lo */
     double lo, hi;   /* lo < hi once settled */
@@ -118,6 +119,11 @@ double plot_round_step(double range, int most);
 int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
 /* A number as in ticks and captions. */
 void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
+
+/* The ends of a range in three significant digits; ends within a decade have as many digits after
+ * the point. */
+void plot_range_numbers(const PlotAxis *axis, double lo, double hi, char *least, char *most,
+                        size_t size);
 
 /* Appends the unit that the axis' name has in brackets: "512Ki" becomes "512 KiB". */
 void plot_unit(const PlotAxis *axis, char *text, size_t size);

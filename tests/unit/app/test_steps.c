@@ -397,10 +397,10 @@ TEST(captions_say_where_tensors_are_from)
                                    { .result = other, .spec = PANEL_SPEC_INIT } };
     const PanelChoice plain = { .result = fixed, .spec = PANEL_SPEC_INIT };
 
-    assert_caption(panels, 1, NULL, true, "; e proj, f proj: random seed 7");
+    assert_caption(panels, 1, NULL, true, "; 2 parameters: random seed 7");
     assert_caption(panels, 1, "after a paper", true, "after a paper; ");
-    assert_caption(panels, 1, "after a paper", true, "; e proj, f proj: random seed 7");
-    assert_caption(panels, 2, NULL, true, "; linformer (e proj, f proj): random seed 7; performer "
+    assert_caption(panels, 1, "after a paper", true, "; 2 parameters: random seed 7");
+    assert_caption(panels, 2, NULL, true, "; Linformer (2 parameters): random seed 7; Performer "
                                           "(projection): random seed 0");
     assert_caption(&plain, 1, NULL, false, "random seed");
     assert_caption(&plain, 1, "after a paper", false, ";");

@@ -83,6 +83,60 @@ TEST(ticks_are_round_numbers)
     }
 }
 
+/* Points at powers of two have ticks there, however many powers; others have round numbers. */
+TEST(powers_of_two_have_their_own_ticks)
+{
+    static const struct {
+        double      first, factor;
+        int         count;
+        const char *ticks;
+    } cases[] = {
+        { 64, 2, 5, "64 128 256 512 1024" },
+        { 1024, 2, 8, "1024 4096 16384 65536" },
+        { 64, 2, 15, "2^6 2^9 2^12 2^15 2^18" },
+        { 100, 2, 5, "100 200 500 1000" },
+        { 1, 10, 5, "1 10 100 1k 10k" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Plot    *plot = new_plot();
+        PlotTick ticks[PLOT_TICKS_MOST];
+        Text     text = { 0 };
+        double   y[16];
+        int      count;
+
+        for (int k = 0; k < cases[i].count; k++)
+            y[k] = 1 + k;
+        add(plot, CURVE_LINE, cases[i].count, y);
+        for (int k = 0; k < cases[i].count; k++)
+            plot->series[0].x[k] = cases[i].first * pow(cases[i].factor, k);
+        plot->x.log = true;
+        plot_settle(plot);
+        count = plot_ticks(&plot->x, 5, ticks);
+        for (int k = 0; k < count; k++)
+            text_addf(&text, "%s%s", k ? " " : "", ticks[k].text);
+        CHECK(!strcmp(text_str(&text), cases[i].ticks), "axis %zu: '%s'", i, text_str(&text));
+        CHECK(plot_place(&plot->x, cases[i].first) > 0.01, "axis %zu: the first mark is cut", i);
+        text_free(&text);
+        plot_free(plot);
+    }
+}
+
+/* No curve lies on the frame of a logarithmic axis; a short one has a tick below its curves. */
+TEST(the_lowest_curve_keeps_off_the_frame)
+{
+    Plot    *plot = new_plot();
+    PlotTick ticks[PLOT_TICKS_MOST];
+
+    add(plot, CURVE_LINE, 3, (double[]){ 0.68, 0.68, 3.8 });
+    plot->y.log = true;
+    plot_settle(plot);
+    assert_true(plot_place(&plot->y, 0.68) > 0.03);
+    assert_true(plot_ticks(&plot->y, 5, ticks) >= 3);
+    assert_string_equal(ticks[0].text, "0.5");
+    plot_free(plot);
+}
+
 TEST(any_range_has_ticks)
 {
     static const double lows[] = { -1e300, -3, 0, 1e-12, 7, 1e9 };

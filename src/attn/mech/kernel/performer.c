@@ -289,8 +289,8 @@ static void count_guarded(Run *r, const Params *p, const LinearResult *result)
         guarded += fabs((double)tensor_f32(&result->denominator)[i]) <= guard_eps(p);
     run_figure_int(r, "guarded_rows", guarded);
     if (guarded)
-        run_warn(r, "performer: %lld of %lld rows have a denominator within denominator_eps=%g "
-                 "of 0 and are changed by its guard", (long long)guarded,
+        run_warn(r, "performer: %lld of %lld rows have a denominator within %g of 0 and are "
+                 "changed by its guard", (long long)guarded,
                  (long long)(r->h * r->n), guard_eps(p));
 }
 

@@ -45,9 +45,9 @@ typedef struct Work {
 } Work;
 
 /* A layer is two steps: attention, feed-forward. */
-#define BYTES_OVER_STEPS                                                                       \
+#define BYTES_OVER_STEPS(name)                                                                 \
     { .x = "layers passed, forward and back", .y = "memory (bytes)", .mark = CURVE_STEPS,      \
-      .spacing = 0.5 }
+      .spacing = 0.5, .series = name }
 #define ERROR_OVER_DEPTH(what)                                                                 \
     { .x = "layer boundary", .y = what, .log_y = true, .series = "first stream|second stream" }
 
@@ -398,14 +398,14 @@ static const ViewPromise views[] = {
                  .mark = CURVE_STEPS, .spacing = 0.5,
                  .series = "plain|reversible" } },
     VIEW("memory_plain", VIEW_COUNT, "bytes live at each step of an ordinary stack, forward, then "
-         "backward", .curve = BYTES_OVER_STEPS),
+         "backward", .curve = BYTES_OVER_STEPS("plain")),
     VIEW("memory_reversible", VIEW_COUNT, "the same of reversible layers",
-         .curve = BYTES_OVER_STEPS),
+         .curve = BYTES_OVER_STEPS("reversible")),
     VIEW("measured_plain", VIEW_COUNT, "split=duplicate: bytes this program's arena held in the "
          "ordinary stack, measured; numbers in double, weights never "
-         "stored", .curve = BYTES_OVER_STEPS, .maybe = true),
+         "stored", .curve = BYTES_OVER_STEPS("plain"), .maybe = true),
     VIEW("measured_reversible", VIEW_COUNT, "bytes this program's arena held in the reversible "
-         "stack, measured", .curve = BYTES_OVER_STEPS),
+         "stack, measured", .curve = BYTES_OVER_STEPS("reversible")),
     VIEW("y1", VIEW_VECTORS, "first stream at the end"),
     VIEW("y2", VIEW_VECTORS, "second stream at the end"),
     VIEW("x1", VIEW_VECTORS, "first stream, reconstructed"),

@@ -64,7 +64,7 @@ void partition_show(Run *r, const Partition *p)
     run_figure_int(r, "largest_cluster", largest);
 }
 
-/* "largest 12 = 1.5 x mean, entropy 2.81 of 3 bits, 1 empty" */
+/* "largest 12, 1.5 times the mean; entropy 2.81 of 3 bits, 1 empty" */
 static void say_sizes(const int32_t *size, int64_t groups, Text *out)
 {
     double  all = 0, bits = 0;
@@ -77,7 +77,8 @@ static void say_sizes(const int32_t *size, int64_t groups, Text *out)
     }
     for (int64_t c = 0; c < groups && all > 0; c++)
         bits -= size[c] ? size[c] / all * log2(size[c] / all) : 0;
-    text_addf(out, "largest %lld = %.3g x mean, entropy %.3g of %.3g bits", (long long)largest,
+    text_addf(out, "largest %lld, %.3g times the mean; entropy %.3g of %.3g bits",
+              (long long)largest,
               all > 0 ? (double)largest * (double)groups / all : 0, bits, log2((double)groups));
     if (empty)
         text_addf(out, ", %lld empty", (long long)empty);
