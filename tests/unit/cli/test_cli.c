@@ -188,6 +188,8 @@ TEST(a_first_word_chooses_the_front_end)
     assert_int_equal(said->status, 2);
     assert_non_null(strstr(said->err, "neither a command nor a file"));
     check_same(said_well(SAY("full")), said_well(SAY("info", "full")));
+    check_same(said_well(SAY("full", "-n", "8", "-d", "4")),
+               said_well(SAY("step", "full", "-n", "8", "-d", "4")));
     check_same(said_well(SAY("lua", "-e", "print(6 * 7)")), strdup("42\n"));
     for (int i = 0; i < 4; i++) {
         static const char *const inputs[] = { "synthetic:normal(n=8,d=4)", "no-such-folder/x",
@@ -310,8 +312,26 @@ TEST(progress_is_one_line_of_a_terminal)
     assert_true(wide > 30);
     text = on_terminal(wide / 2, STDERR_FILENO, words, &status);
     assert_int_equal(longest_line(text, &lines), wide / 2 - 1);
+    for (int columns = wide; columns <= wide + 1; columns++) { /* one just fits, or just does not */
+        text = on_terminal(columns, STDERR_FILENO, words, &status);
+        assert_true(longest_line(text, &lines) < columns);
+    }
     text = on_terminal(1, STDERR_FILENO, words, &status); /* nothing could be told */
     assert_true(longest_line(text, &lines) > 30);
+}
+
+/* What is no terminal gets whole lines, whatever TERM says. */
+TEST(progress_in_a_log_is_lines)
+{
+    Said *said;
+
+    setenv("TERM", "xterm-256color", 1);
+    said = SAY("sweep", "-m", "full", "--n", "4,8", "-d", "4");
+    assert_int_equal(said->status, 0);
+    assert_null(strchr(said->err, '\033'));
+    assert_null(strchr(said->err, '\r'));
+    assert_int_equal(strncmp(said->err, "attnscope: sweep: 1 of 2: ", 26), 0);
+    assert_non_null(strstr(said->err, "\nattnscope: sweep: 2 of 2: "));
 }
 
 /* A table is as wide as the terminal, or as COLUMNS says; 0 and words say nothing. */
@@ -376,6 +396,39 @@ TEST(signals_end_it)
         kill(child, numbers[i]);
         assert_int_equal(status_of(child), 128 + numbers[i]);
     }
+}
+
+/* A sweep that is asked to stop says how far it came, instead of ending at once. */
+TEST(a_sweep_stops_when_asked)
+{
+    static const char *const words[] = { "sweep", "-m", "full", "--n", "4,200000", "-d", "64", NULL };
+    char                     text[4096];
+    size_t                   length = 0;
+    ssize_t                  got;
+    int                      ends[2];
+    pid_t                    child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        assert_non_null(freopen("/dev/null", "w", stdout));
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        alarm(60);
+        become(words);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0) {
+        if (length == 0) /* the first point is told of, the second takes long */
+            kill(child, SIGINT);
+        length += (size_t)got;
+    }
+    text[length] = '\0';
+    close(ends[0]);
+    assert_int_equal(status_of(child), 130);
+    CHECK(strstr(text, "attnscope: stopped after 1 of 2 points\n"), "%s", text);
 }
 
 SUITE(find_program, NULL)
