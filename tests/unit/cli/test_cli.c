@@ -179,6 +179,70 @@ TEST(json_is_json)
     }
 }
 
+/* The whole file as text; the caller frees it. */
+static char *text_of(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 16);
+
+    assert_true(file && text);
+    assert_in_range(fread(text, 1, (1 << 16) - 1, file), 1, (1 << 16) - 2);
+    fclose(file);
+    return text;
+}
+
+/* A merged file merged is the same; a file against itself differs in nothing, point for point. */
+TEST(records_are_merged_and_compared)
+{
+    char         folder[] = "/tmp/attnscope-cli-XXXXXX", back[4096];
+    const Said  *said;
+    json_t      *value, *points;
+    json_error_t at;
+
+    assert_non_null(getcwd(back, sizeof(back)));
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    said = SAY("sweep", "-m", "full,window", "--n", "4,8", "-d", "4", "-o", "a.jsonl");
+    CHECK(said->status == 0, "%s", said->err);
+    said = SAY("merge", "a.jsonl", "-o", "b.jsonl");
+    CHECK(said->status == 0 && !*said->err, "%s", said->err);
+    said = SAY("merge", "b.jsonl", "-o", "c.jsonl"); /* now in order */
+    CHECK(said->status == 0 && !*said->err, "%s", said->err);
+    check_same(text_of("b.jsonl"), text_of("c.jsonl"));
+    said = SAY("diff", "a.jsonl", "b.jsonl", "--json");
+    value = json_loads(said->out, JSON_REJECT_DUPLICATES, &at);
+    CHECK(said->status == 0 && value, "%s%s", said->err, at.text);
+    points = json_object_get(value, "points");
+    assert_int_equal(json_array_size(points), 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(json_number_value(json_object_get(json_array_get(points, i), "flops")) == 1);
+    json_decref(value);
+    unlink("a.jsonl");
+    unlink("b.jsonl");
+    unlink("c.jsonl");
+    assert_int_equal(chdir(back), 0);
+    rmdir(folder);
+}
+
+/* The text of doctor names each fact; that of a model has n/a for what is not known alone. */
+TEST(reports_name_what_they_know)
+{
+    static const char *const facts[] = {
+        "\n  cpu        ", "\n  cores      ", "\n  memory     ", "\n  compiler   ",
+        "\n  kernel     Linux ", "\n  version    " ATTNSCOPE_VERSION "\n",
+    };
+    char        paths[2][4400];
+    const Said *said = SAY("doctor");
+
+    for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+        CHECK(strstr(said->out, facts[i]), "no '%s' in %s", facts[i], said->out);
+    said = SAY("model", tests_file("model/tiny.gguf", paths[0]), "--text",
+               tests_file("model/tiny.txt", paths[1]), "--swap", "window");
+    CHECK(said->status == 0 && !strstr(said->out, "nan"), "%s%s", said->out, said->err);
+    assert_non_null(strstr(said->out, "\nexact "));
+    CHECK(!strstr(strstr(said->out, "\nwindow "), "n/a"), "%s", said->out);
+}
+
 /* A slip is told, a name of a mechanism opens it, and a file goes to the explorer, which says that
  * there is no terminal. */
 TEST(a_first_word_chooses_the_front_end)
