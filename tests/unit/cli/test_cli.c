@@ -243,6 +243,17 @@ TEST(reports_name_what_they_know)
     CHECK(!strstr(strstr(said->out, "\nwindow "), "n/a"), "%s", said->out);
 }
 
+/* A curve stands under its last step; two panels of one mechanism say in what they differ. */
+TEST(pictures_of_text_are_complete)
+{
+    char       *steps = said_well(SAY("step", "full", "-n", "16", "-d", "4"));
+    const Said *said = SAY("figure", "window(window=3)", "window(window=5)", "-n", "8", "-d", "4");
+
+    assert_non_null(strstr(steps, "\u2524")); /* an axis */
+    free(steps);
+    CHECK(strstr(said->out, "window 3") && strstr(said->out, "window 5"), "%s", said->out);
+}
+
 /* A slip is told, a name of a mechanism opens it, and a file goes to the explorer, which says that
  * there is no terminal. */
 TEST(a_first_word_chooses_the_front_end)
