@@ -476,7 +476,8 @@ TEST(signals_end_it)
 /* A sweep that is asked to stop says how far it came, instead of ending at once. */
 TEST(a_sweep_stops_when_asked)
 {
-    static const char *const words[] = { "sweep", "-m", "full", "--n", "4,200000", "-d", "64", NULL };
+    static const char *const words[] = { "sweep", "-m", "full", "--n", "4,200000", "-d", "64",
+                                         NULL };
     char                     text[4096];
     size_t                   length = 0;
     ssize_t                  got;
