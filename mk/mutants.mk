@@ -40,8 +40,8 @@ coverage: deeper ## lines and branches that the tests reach, by room (gcov; with
 	    COVERED_KERNELS=--coverage measured
 	$(Q)JOBS=$(JOBS) tools/coverage/run build/coverage
 
-mutants: deeper ## small changes of the program, one at a time: which do the tests let through? (COUNT=60 KERNELS=15 SEED= ROOM= JOBS= BUDGET= AGAIN=)
+mutants: deeper ## small changes of the program, one at a time: which do the tests let through? (COUNT=60 KERNELS=15 SEED= ROOM= JOBS= BUDGET= AGAIN= RESULTS=)
 	$(Q)[ -s build/coverage/map ] || $(MAKE) --no-print-directory coverage
 	$(Q)$(in_tree) BUILD=build/mutants CFLAGS='$(CFLAGS) -fPIC -g0' measured
-	$(Q)JOBS=$(JOBS) BUDGET=$(BUDGET) AGAIN=$(AGAIN) tools/mutants/run build/mutants build/coverage/map \
-	    '$(SEED)' '$(COUNT)' '$(KERNELS)' '$(ROOM)' $(sources) $(kernels)
+	$(Q)JOBS=$(JOBS) BUDGET=$(BUDGET) AGAIN=$(AGAIN) RESULTS='$(RESULTS)' \
+	    tools/mutants/run build/mutants build/coverage/map '$(SEED)' '$(COUNT)' '$(KERNELS)' '$(ROOM)' $(sources) $(kernels)

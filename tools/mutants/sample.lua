@@ -3,34 +3,47 @@
 --     attnscope lua sample.lua SEED COUNT KERNELS ROOM FOLDER KNOWN FILE...
 --
 -- Each mutant becomes a folder FOLDER/NAME with the changed file and `what`: the path, the line,
--- the kind, and the line before and after, one a line.  The names are printed in the order in which they
+-- the kind, the line before and after, and the room, one a line.  The names are printed in the order in which they
 -- are to be tried.  ROOM is a room, several with commas, `all`, or `known`: the changes listed in the
 -- file KNOWN, which once survived.
 --
 -- Rooms have equal shares, and in a room kinds have: else comparisons and constants would be all.
 -- The kernels of the GPU are a room with a share of its own: KERNELS besides the COUNT of the others.
 -- The first mutants are a fair sample too, for a run that ends early: rooms and kinds take turns.
--- The same seed on the same sources gives the same mutants.
+-- The same seed on the same sources gives the same mutants, and a change of the sources leaves most of them.
 
 local seed, count, kernels, room, folder, known = table.unpack(arg, 1, 6)
 seed, count, kernels = tonumber(seed), tonumber(count), tonumber(kernels)
 local files = table.move(arg, 7, #arg, 1, {})
 
--- ---- chance: xorshift, the same for ever -----------------------------------------------------
+-- ---- chance: an order by hashes ---------------------------------------------------------------
 
-local state = seed * 0x9E3779B97F4A7C15 + 1
-local function below(bound)
-    state = state ~ (state << 13)
-    state = state ~ (state >> 7)
-    state = state ~ (state << 17)
-    return (state >> 1) % bound
+local function hash_of(...)
+    local hash = 1469598103934665603
+    for _, byte in ipairs { table.concat({ ... }, "\n"):byte(1, -1) } do
+        hash = (hash ~ byte) * 1099511628211
+        hash = hash ~ (hash >> 29)
+    end
+    return hash
 end
 
-local function shuffle(list)
-    for i = #list, 2, -1 do
-        local j = below(i) + 1
-        list[i], list[j] = list[j], list[i]
+-- In the order of the hashes of the seed and of what `text` says of each: a change of one leaves the order
+-- of the others.
+local function shuffle(list, text)
+    local keys = {}
+    for i, value in ipairs(list) do
+        local words = text(value)
+        keys[value] = { hash_of(seed, words), words, i }
     end
+    table.sort(list, function(a, b)
+        local p, q = keys[a], keys[b]
+        for i = 1, 3 do
+            if p[i] ~= q[i] then
+                return p[i] < q[i]
+            end
+        end
+        return false
+    end)
     return list
 end
 
@@ -322,22 +335,34 @@ local function write(path, text)
     file:close()
 end
 
--- A change is known by its text: the same line changed in the same way is the same mutant.
+-- A result stands for the same change of the same line in the same function, wherever the function is.
 local function name_of(site)
-    local hash = 1469598103934665603
-    for _, byte in ipairs { (site.before .. "\n" .. site.after):byte(1, -1) } do
-        hash = (hash ~ byte) * 1099511628211
-    end
-    return ("%s-%s-%06x"):format((site.path:gsub("^src/", ""):gsub("/", ".")), site.kind, hash >> 40)
+    return ("%s-%s-%08x"):format((site.path:gsub("^src/", ""):gsub("/", ".")), site.kind,
+                                hash_of(site.before, site.after, site.body) >> 32)
 end
 
+-- The function around a line, as text.
+local function body_around(lines, number)
+    local first, last = number, number
+    while first > 1 and not lines[first - 1]:find("^}") do
+        first = first - 1
+    end
+    while last < #lines and not lines[last]:find("^}") do
+        last = last + 1
+    end
+    return table.concat(lines, "\n", first, last)
+end
+
+-- Writes the mutant; not where the same line was changed in the same way in this file: that is one mutant.
 local taken = {}
 local function emit(site)
-    local name = name_of(site)
-    if taken[name] then
-        return
+    local key = site.path .. "\n" .. site.before .. "\n" .. site.after
+    if taken[key] then
+        return false
     end
-    taken[name] = true
+    taken[key] = true
+    site.body = body_around(lines_of(read(site.path)), site.line)
+    local name = name_of(site)
     local lines = lines_of(read(site.path))
     lines[site.line] = site.after
     os.execute(("mkdir -p '%s/%s'"):format(folder, name))
@@ -346,6 +371,7 @@ local function emit(site)
           table.concat({ site.path, site.line, site.kind, site.before:match("^%s*(.*)$"),
                          site.after:match("^%s*(.*)$"), room_of(site.path) }, "\n") .. "\n")
     print(name)
+    return true
 end
 
 local function emit_known()
@@ -390,10 +416,11 @@ end
 -- Takes a site of the room: the next kind, from the turn's, that has one left.
 local function take(sites, kinds_of, turn)
     for step = 1, #names do
-        local site = table.remove(sites[kinds_of[(turn + step) % #names + 1]])
-        if site then
-            emit(site)
-            return true
+        local left = sites[kinds_of[(turn + step) % #names + 1]]
+        while #left > 0 do
+            if emit(table.remove(left)) then
+                return true
+            end
         end
     end
     return false
@@ -406,9 +433,14 @@ local function sample()
     local most, left = 0, others > 0 and count % others or 0 -- of the left each room has one, in turn
     for _, name in ipairs(order) do
         for _, kind in ipairs(names) do
-            shuffle(rooms[name][kind])
+            shuffle(rooms[name][kind], function(site)
+                return table.concat({ site.path, site.before, site.after }, "\n")
+            end)
         end
-        kinds_of[name], turns[name], got[name] = shuffle({ table.unpack(names) }), 0, 0
+        kinds_of[name], turns[name], got[name] = { table.unpack(names) }, 0, 0
+        shuffle(kinds_of[name], function(kind)
+            return name .. " " .. kind
+        end)
         local share = count // math.max(others, 1)
         if name == "kernels" then
             share = kernels

@@ -4,6 +4,7 @@
 
 #include "app/lesson/lesson.h"
 #include "check.h"
+#include "profile/measure.h"
 #include "script/script.h"
 #include "ui/shell/ui.h"
 
@@ -336,9 +337,11 @@ TEST(every_shipped_lesson_holds)
     for (int i = 0; i < list.count; i++) {
         Lesson *lesson = lesson_open(session, &list.files[i], &err);
         Text    out = { 0 };
+        double  begun = clock_wall();
 
         CHECK(lesson, "%s", err.text);
         CHECK(lesson_check(session, lesson, &out) == 0, "%s", text_str(&out));
+        assert_true(lesson->effort.waited > 0 && lesson->effort.waited <= clock_wall() - begun);
         CHECK(lesson->recap, "%s: it has no closing words", lesson->id);
         assert_true(lesson->minutes <= 5); /* and the check holds it to what it says */
         text_free(&out);

@@ -179,6 +179,81 @@ TEST(json_is_json)
     }
 }
 
+/* The whole file as text; the caller frees it. */
+static char *text_of(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 16);
+
+    assert_true(file && text);
+    assert_in_range(fread(text, 1, (1 << 16) - 1, file), 1, (1 << 16) - 2);
+    fclose(file);
+    return text;
+}
+
+/* A merged file merged is the same; a file against itself differs in nothing, point for point. */
+TEST(records_are_merged_and_compared)
+{
+    char         folder[] = "/tmp/attnscope-cli-XXXXXX", back[4096];
+    const Said  *said;
+    json_t      *value, *points;
+    json_error_t at;
+
+    assert_non_null(getcwd(back, sizeof(back)));
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    said = SAY("sweep", "-m", "full,window", "--n", "4,8", "-d", "4", "-o", "a.jsonl");
+    CHECK(said->status == 0, "%s", said->err);
+    said = SAY("merge", "a.jsonl", "-o", "b.jsonl");
+    CHECK(said->status == 0 && !*said->err, "%s", said->err);
+    said = SAY("merge", "b.jsonl", "-o", "c.jsonl"); /* now in order */
+    CHECK(said->status == 0 && !*said->err, "%s", said->err);
+    check_same(text_of("b.jsonl"), text_of("c.jsonl"));
+    said = SAY("diff", "a.jsonl", "b.jsonl", "--json");
+    value = json_loads(said->out, JSON_REJECT_DUPLICATES, &at);
+    CHECK(said->status == 0 && value, "%s%s", said->err, at.text);
+    points = json_object_get(value, "points");
+    assert_int_equal(json_array_size(points), 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(json_number_value(json_object_get(json_array_get(points, i), "flops")) == 1);
+    json_decref(value);
+    unlink("a.jsonl");
+    unlink("b.jsonl");
+    unlink("c.jsonl");
+    assert_int_equal(chdir(back), 0);
+    rmdir(folder);
+}
+
+/* The text of doctor names each fact; that of a model has n/a for what is not known alone. */
+TEST(reports_name_what_they_know)
+{
+    static const char *const facts[] = {
+        "\n  cpu        ", "\n  cores      ", "\n  memory     ", "\n  compiler   ",
+        "\n  kernel     Linux ", "\n  version    " ATTNSCOPE_VERSION "\n",
+    };
+    char        paths[2][4400];
+    const Said *said = SAY("doctor");
+
+    for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+        CHECK(strstr(said->out, facts[i]), "no '%s' in %s", facts[i], said->out);
+    said = SAY("model", tests_file("model/tiny.gguf", paths[0]), "--text",
+               tests_file("model/tiny.txt", paths[1]), "--swap", "window");
+    CHECK(said->status == 0 && !strstr(said->out, "nan"), "%s%s", said->out, said->err);
+    assert_non_null(strstr(said->out, "\nexact "));
+    CHECK(!strstr(strstr(said->out, "\nwindow "), "n/a"), "%s", said->out);
+}
+
+/* A curve stands under its last step; two panels of one mechanism say in what they differ. */
+TEST(pictures_of_text_are_complete)
+{
+    char       *steps = said_well(SAY("step", "full", "-n", "16", "-d", "4"));
+    const Said *said = SAY("figure", "window(window=3)", "window(window=5)", "-n", "8", "-d", "4");
+
+    assert_non_null(strstr(steps, "\u2524")); /* an axis */
+    free(steps);
+    CHECK(strstr(said->out, "window 3") && strstr(said->out, "window 5"), "%s", said->out);
+}
+
 /* A slip is told, a name of a mechanism opens it, and a file goes to the explorer, which says that
  * there is no terminal. */
 TEST(a_first_word_chooses_the_front_end)
@@ -188,6 +263,8 @@ TEST(a_first_word_chooses_the_front_end)
     assert_int_equal(said->status, 2);
     assert_non_null(strstr(said->err, "neither a command nor a file"));
     check_same(said_well(SAY("full")), said_well(SAY("info", "full")));
+    check_same(said_well(SAY("full", "-n", "8", "-d", "4")),
+               said_well(SAY("step", "full", "-n", "8", "-d", "4")));
     check_same(said_well(SAY("lua", "-e", "print(6 * 7)")), strdup("42\n"));
     for (int i = 0; i < 4; i++) {
         static const char *const inputs[] = { "synthetic:normal(n=8,d=4)", "no-such-folder/x",
@@ -310,8 +387,26 @@ TEST(progress_is_one_line_of_a_terminal)
     assert_true(wide > 30);
     text = on_terminal(wide / 2, STDERR_FILENO, words, &status);
     assert_int_equal(longest_line(text, &lines), wide / 2 - 1);
+    for (int columns = wide; columns <= wide + 1; columns++) { /* one just fits, or just does not */
+        text = on_terminal(columns, STDERR_FILENO, words, &status);
+        assert_true(longest_line(text, &lines) < columns);
+    }
     text = on_terminal(1, STDERR_FILENO, words, &status); /* nothing could be told */
     assert_true(longest_line(text, &lines) > 30);
+}
+
+/* What is no terminal gets whole lines, whatever TERM says. */
+TEST(progress_in_a_log_is_lines)
+{
+    Said *said;
+
+    setenv("TERM", "xterm-256color", 1);
+    said = SAY("sweep", "-m", "full", "--n", "4,8", "-d", "4");
+    assert_int_equal(said->status, 0);
+    assert_null(strchr(said->err, '\033'));
+    assert_null(strchr(said->err, '\r'));
+    assert_int_equal(strncmp(said->err, "attnscope: sweep: 1 of 2: ", 26), 0);
+    assert_non_null(strstr(said->err, "\nattnscope: sweep: 2 of 2: "));
 }
 
 /* A table is as wide as the terminal, or as COLUMNS says; 0 and words say nothing. */
@@ -376,6 +471,40 @@ TEST(signals_end_it)
         kill(child, numbers[i]);
         assert_int_equal(status_of(child), 128 + numbers[i]);
     }
+}
+
+/* A sweep that is asked to stop says how far it came, instead of ending at once. */
+TEST(a_sweep_stops_when_asked)
+{
+    static const char *const words[] = { "sweep", "-m", "full", "--n", "4,200000", "-d", "64",
+                                         NULL };
+    char                     text[4096];
+    size_t                   length = 0;
+    ssize_t                  got;
+    int                      ends[2];
+    pid_t                    child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        assert_non_null(freopen("/dev/null", "w", stdout));
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        alarm(60);
+        become(words);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0) {
+        if (length == 0) /* the first point is told of, the second takes long */
+            kill(child, SIGINT);
+        length += (size_t)got;
+    }
+    text[length] = '\0';
+    close(ends[0]);
+    assert_int_equal(status_of(child), 130);
+    CHECK(strstr(text, "attnscope: stopped after 1 of 2 points\n"), "%s", text);
 }
 
 SUITE(find_program, NULL)
