@@ -479,6 +479,7 @@ struct StateAttend;
 struct Ops {
     int         abi_version;
     const char *name; /* "cpu" */
+    bool        joins_entries; /* entries takes steps */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
     void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*wait)(Run *r, const char *reads); /* op_wait; NULL: operations are synchronous */
@@ -520,7 +521,6 @@ struct Ops {
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
     void (*entries)(Run *r, const Entries *in);
-    bool joins_entries; /* entries takes steps */
     void (*standardise64)(Run *r, const Tensor *x, double eps, const Tensor *gain,
                           const Tensor *bias, Tensor *y);
     void (*tap_sums)(Run *r, const TapSums *in, Tensor *y);

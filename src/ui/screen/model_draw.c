@@ -197,11 +197,9 @@ static void add_score(Text *out, const char *name, double value)
 }
 
 /* A text gives no head this label, however high the score is (docs/models.md). */
-static void add_induction(Text *out, double value)
+static const char *unlabelled(double induction)
 {
-    add_score(out, "induction", value);
-    if (value >= HEAD_LEAST_INDUCTION)
-        text_add(out, " (no label without heads --repeat)");
+    return induction >= HEAD_LEAST_INDUCTION ? " (no label without heads --repeat)" : "";
 }
 
 #define SCORE_LINES 4 /* of a head's scores, with its name */
@@ -214,7 +212,8 @@ static void score_paragraph(Ui *ui, Area area, const HeadScores *s)
     add_score(&out, "self", s->self);
     add_score(&out, "first", s->first);
     add_score(&out, "next", s->next);
-    add_induction(&out, s->induction);
+    add_score(&out, "induction", s->induction);
+    text_add(&out, unlabelled(s->induction));
     add_score(&out, "entropy", s->entropy);
     add_score(&out, "distance", s->distance);
     add_score(&out, "near", s->near);
@@ -251,8 +250,9 @@ static int score_lines(Ui *ui, Area area, const HeadScores *s)
                    head_score_name((HeadScore)i), value);
         for (int c = 0; c < full && c < SCORE_BAR; c++)
             term_char(ui->term, y, area.x + 17 + c, 0x2588, ui_style(ui, ROLE_METER));
-        term_text(ui->term, y, area.x + 18 + SCORE_BAR, area.w - 18 - SCORE_BAR, meanings[i],
-                  ui_style(ui, ROLE_DIM));
+        term_textf(ui->term, y, area.x + 18 + SCORE_BAR, area.w - 18 - SCORE_BAR,
+                   ui_style(ui, ROLE_DIM), "%s%s", meanings[i],
+                   i == HEAD_INDUCTION ? unlabelled(value) : "");
         lines++;
     }
     return lines;

@@ -226,7 +226,8 @@ TEST(xl_charges_each_projection_of_axial_its_own_distances)
         run_free(run);
         setup_close(&s);
     }
-    assert_float_equal(cost[1] - cost[0], 2 * 3 * 16 * 4 + 2 * 3 * 12 * 4 * (7 + 7 - 13), 0);
+    CHECK(cost[1] - cost[0] == 2 * 3 * 16 * 4 + 2 * 3 * 12 * 4 * (7 + 7 - 13), "%g more",
+          cost[1] - cost[0]);
 }
 
 /* Where the content chooses the cells, the distances are those that the mask allows.  Ready vectors

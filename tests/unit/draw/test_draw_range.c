@@ -60,11 +60,19 @@ TEST(numbers_tell_the_ends_apart)
     assert_int_equal(range_digits(1, 1 + 1e-13), 7);
 }
 
+static int bar_ticks(Panel *panel, int most, double *places, char (*texts)[16])
+{
+    Sheet sheet = { .scene.panels = panel };
+
+    return sheet_bar_ticks(&sheet, 0, most, places, texts);
+}
+
 static int ticks(double lo, double hi, int most, double *places, char (*texts)[16])
 {
-    Panel panel = { .lo = lo, .hi = hi };
+    View  view = { .kind = VIEW_WEIGHTS };
+    Panel panel = { .view = &view, .lo = lo, .hi = hi };
 
-    return sheet_bar_ticks(&panel, most, places, texts);
+    return bar_ticks(&panel, most, places, texts);
 }
 
 /* A colour between a value's and the image's would be another value's. */
@@ -126,7 +134,7 @@ TEST(a_logarithmic_bar_of_both_sides_is_true)
     View   view = { .kind = VIEW_SIGNED };
     Panel  panel = { .view = &view, .lo = -0.5, .hi = 0.5, .pool = POOL_MAX, .scale = SCALE_LOG };
 
-    assert_int_equal(sheet_bar_ticks(&panel, 6, places, texts), 5);
+    assert_int_equal(bar_ticks(&panel, 6, places, texts), 5);
     for (int k = 0; k < 5; k++) {
         assert_string_equal(texts[k], expected[k]);
         assert_true(fabs(places[k] - k / 4.0) < 1e-9);
@@ -141,13 +149,13 @@ TEST(a_logarithmic_bar_has_powers_of_ten)
     View   view = { .kind = VIEW_WEIGHTS };
     Panel  panel = { .view = &view, .hi = 0.67, .pool = POOL_MAX, .scale = SCALE_LOG };
 
-    assert_int_equal(sheet_bar_ticks(&panel, 6, places, texts), 4);
+    assert_int_equal(bar_ticks(&panel, 6, places, texts), 4);
     assert_string_equal(texts[0], "0.1");
     assert_string_equal(texts[3], "10\u207B\u2074");
     assert_true(fabs(places[0] - (1 - log10(6.7) / 4)) < 1e-9);
-    assert_int_equal(sheet_bar_ticks(&panel, 2, places, texts), 2);
+    assert_int_equal(bar_ticks(&panel, 2, places, texts), 2);
     panel.hi = 1;
-    assert_int_equal(sheet_bar_ticks(&panel, 6, places, texts), 5);
+    assert_int_equal(bar_ticks(&panel, 6, places, texts), 5);
     assert_true(places[0] >= 1 && places[4] <= 0);
 }
 
