@@ -28,7 +28,7 @@ $(BUILD)/covered/%.o: src/%.c
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -O0 --coverage -c $< -o $@
 
 $(BUILD)/tests/replay-covered: tests/fuzz/replay.c $(fuzz_common) $(fuzz_headers) $(covered_objects) \
-                               $(library) $(extra_objects)
+                               $(BUILD)/libattnscope.a
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  TEST  $@")
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(filter-out -MMD -MP,$(ALL_CFLAGS)) tests/fuzz/replay.c $(fuzz_common) \
