@@ -345,7 +345,8 @@ static bool judge_diff(const Diff *d, Error *err)
 
     if (!d->all.count)
         return error_set(err, ERR_DATA, "%s and %s have no measured point in common (other input, "
-                         "parameters or lengths?)", d->a_name, d->b_name);
+                         "parameters or lengths, or an option of one, such as --quality?)",
+                         d->a_name, d->b_name);
     if (!d->gate)
         return true;
     if (!(dearer + d->all.missing + d->all.unmeasured))

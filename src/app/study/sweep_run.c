@@ -340,7 +340,7 @@ static void journal_close(Journal *j)
 /* Grows as between the last two points, or in proportion to one. */
 Forecast forecast_growth(const int64_t *n, const double *y, int count, int64_t at)
 {
-    Forecast f = { .slope = 1 };
+    Forecast f = { .slope = 1, .loose = count < 2 };
 
     if (count < 1 || n[count - 1] >= at || n[count - 1] < 1)
         return f;
@@ -392,6 +392,8 @@ static const ResultRow *ran_out_before(const SweepRun *s, int at)
 
 /* ---- refusals --------------------------------------------------------------- */
 
+#define LOOSE 8 /* times the limit that a loose forecast has to reach */
+
 static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
 {
     const SweepPoint *point = &s->plan->points[at];
@@ -407,7 +409,7 @@ static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
                  (long long)before->n, whose, limit);
         return true;
     }
-    if (!f.value.valid || !(f.value.value > (double)s->spec->memory))
+    if (!f.value.valid || !(f.value.value > (f.loose ? LOOSE : 1) * (double)s->spec->memory))
         return false;
     format_bytes((int64_t)f.value.value, need, sizeof(need));
     snprintf(why, size,
