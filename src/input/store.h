@@ -209,7 +209,7 @@ static inline bool pickle_refuse(Error *err)
     return error_set(err, ERR_UNSUPPORTED,
                      "is a Python pickle, which is never opened here; convert it: python3 -c "
                      "\"import sys,torch;from safetensors.torch import save_file as s;"
-                     "s({k:v.float().contiguous() for k,v in torch.load(sys.argv[1],'cpu',"
+                     "s({k:v.float().contiguous().clone() for k,v in torch.load(sys.argv[1],'cpu',"
                      "weights_only=True).items()},sys.argv[2])\" IN OUT.safetensors");
 }
 
