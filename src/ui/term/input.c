@@ -28,7 +28,21 @@ static const struct KeyName {
     { "Enter", "Enter", K_RETURN },
     { "Esc", "Esc", K_ESCAPE },
     { "Space", "Space", K_SPACE },
+    { "BSpace", "Backspace", K_BACK },
 };
+
+/* As it is printed; what cannot be is "?". */
+static void character_label(uint32_t key, char *text, size_t size)
+{
+    char bytes[4];
+    bool shown = key >= 32 && key < 0x110000 && (key < 127 || key >= 160);
+    int  length = shown ? utf8_encode(key, bytes) : 0;
+
+    if (length > 0)
+        snprintf(text, size, "%.*s", length, bytes);
+    else
+        snprintf(text, size, "?");
+}
 
 static bool named(const char *name, size_t length, const char *other)
 {
@@ -70,7 +84,7 @@ char *key_label(uint32_t key, char *text, size_t size)
     else if (key < 32)
         snprintf(text, size, "Ctrl-%c", (char)(key + 64));
     else
-        snprintf(text, size, "%c", key < 127 ? (char)key : '?');
+        character_label(key, text, size);
     return text;
 }
 

@@ -17,6 +17,17 @@ static uint32_t key_of(const char *text)
     return key;
 }
 
+/* Each key has a name that says which it is. */
+TEST(keys_have_labels)
+{
+    char text[32];
+
+    assert_string_equal(key_label(K_BACK, text, sizeof(text)), "Backspace");
+    assert_string_equal(key_label('q', text, sizeof(text)), "q");
+    assert_string_equal(key_label(0xe4, text, sizeof(text)), "\xc3\xa4");
+    assert_string_equal(key_label(0x85, text, sizeof(text)), "?");
+}
+
 TEST(arrows_come_in_two_forms)
 {
     static const char     letters[] = "ABDCHF";
