@@ -192,7 +192,7 @@ ADD_ROW(add_row64, double)
             for (int64_t l = 0; l < LANES; l++) {                                              \
                 double y = (double)x[c + l], z = best[c + l];                                  \
                                                                                                \
-                best[c + l] = (y beyond z) | (y != y) ? y : z;                                 \
+                best[c + l] = ((y beyond z) | (y != y)) ? y : z;                               \
             }                                                                                  \
         for (; c < count; c++)                                                                 \
             if ((double)x[c] beyond best[c] || isnan(x[c]))                                    \
