@@ -162,8 +162,8 @@ return {
                 local costs = { cost(s.lower), cost(s.middle), cost(s.upper) }
                 return ("Windows in two layers cost between %+.3f and %+.3f nats, depending on "
                     .. "which two. attnscope model --each shows what each layer of your model "
-                    .. "loses, and the "
-                    .. "script advise_model.lua finds such a mixture within a budget."):format(
+                    .. "loses, and the script advise_model.lua "
+                    .. "finds such a mixture within a budget."):format(
                     math.min(table.unpack(costs)), math.max(table.unpack(costs)))
             end,
         },

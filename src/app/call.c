@@ -3,9 +3,9 @@
 #include "app/figure/plan.h"
 #include "app/glossary.h"
 #include "app/session/model_input.h"
+#include "core/text.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,6 @@
 static const Option options[] = {
 #define OPTION(id, flag, letter, value, commands, help) { flag, letter, value, commands, help },
 #include "app/options.def"
-#include "core/text.h"
 #undef OPTION
 };
 

@@ -479,7 +479,7 @@ static void layers_words(const char *layers, Text *out)
 /* The name of a curve: the layers in words, or the file of the model. */
 static void curve_name(const CacheStack *s, Text *out)
 {
-    const char *name = text_str(&s->name), *slash = strrchr(name, '/');
+    const char *name = text_str(&s->name);
     Text        layers = { 0 };
 
     stack_text(&s->stack, &layers);
@@ -487,7 +487,7 @@ static void curve_name(const CacheStack *s, Text *out)
         layers_words(text_str(&layers), out);
         text_add(out, name + layers.length);
     } else {
-        text_add(out, slash ? slash + 1 : name);
+        text_add(out, path_name(name));
     }
     text_free(&layers);
 }

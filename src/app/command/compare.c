@@ -9,8 +9,8 @@
 #include "app/study/budget.h"
 #include "app/study/sweep.h"
 
-#include <stdio.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MOST            64
@@ -143,11 +143,11 @@ static void say_row(Session *s, const Comparison *c, const char *mechanism, cons
 
     if (passed < SILENT_SECONDS)
         return;
-    format_ms(r->time.median, ms, sizeof(ms));
     session_line(s, "compare: %d of %d: %.60s%s%.60s: %s%s; %s", c->count, c->planned, mechanism,
                  value ? ", " : "", value ? value : "",
-                 r->status == RECORD_OK ? ms : record_status_name(r->status),
-                 r->status == RECORD_OK ? " ms" : "",
+                 r->status == RECORD_OK ? format_ms(r->time.median, ms, sizeof(ms))
+                                        : record_status_name(r->status),
+                 r->status == RECORD_OK && r->time.median.valid ? " ms" : "",
                  format_seconds(passed, times, sizeof(times)));
 }
 

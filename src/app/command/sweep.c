@@ -45,13 +45,13 @@ static void format_bar(const SweepStand *at, char text[2 * BAR + 3])
 static void write_line(Session *s, const SweepStand *at, const char *times)
 {
     const ResultRow *row = at->row;
-    char             time[32] = "";
+    Number           median = row_number(row, "time_ms.median");
+    char             time[32];
 
-    if (row->ok)
-        format_ms(row_number(row, "time_ms.median"), time, sizeof(time));
     session_line(s, "sweep: %d of %d: %.60s n=%lld: %s%s; %s", at->done, at->total,
-                 at->now->mechanism, (long long)row->n, row->ok ? time : row->status,
-                 row->ok ? " ms" : "", times);
+                 at->now->mechanism, (long long)row->n,
+                 row->ok ? format_ms(median, time, sizeof(time)) : row->status,
+                 row->ok && median.valid ? " ms" : "", times);
 }
 
 static void report(void *context, const SweepStand *at)

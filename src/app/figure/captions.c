@@ -224,12 +224,13 @@ static void add_model_option(const char *at, size_t length, Text *out)
     size_t      key = equals ? (size_t)(equals - at) : length;
     const char *value = at + key + (equals != NULL);
     int         rest = (int)(at + length - value);
+    bool        file = !strncmp(at, "text=", 5) || !strncmp(at, "ids=", 4);
 
     if (!strncmp(at, "max-tokens=", 11)) {
         text_addf(out, ", at most %.*s tokens", rest, value);
         return;
     }
-    for (const char *c = value; !strncmp(at, "text=", 5) && c < at + length; c++)
+    for (const char *c = value; file && c < at + length; c++)
         if (*c == '/' || *c == ':') { /* the name of a file */
             rest = (int)(at + length - c - 1);
             value = c + 1;
@@ -569,6 +570,8 @@ static void title_joined(const PanelChoice *first, int joined, Panel *panel)
 
         for (; own < same && name[own] == other[own]; own++)
             word = name[own] == '_' ? own : word;
+        if (own < same && name[own] == '_' && !other[own])
+            word = own;
         if (own < same || (other[own] && other[own] != '_'))
             same = word;
     }

@@ -346,8 +346,7 @@ Overview *overview_open(Session *s, const Call *call, Result *shown, const char 
 }
 
 #define PAGE_HIGH 9.0    /* inches of a page of print */
-#define PAGE_WIDE 6.75   /* unless --width says otherwise */
-#define TITLE_HIGH 0.13  /* of a matrix that has one of its own */
+#define TITLE_HIGH 0.13  /* about, of a matrix that has one of its own */
 
 /* Height of `count` square matrices side by side in so many columns. */
 static double wall_height(int64_t count, int64_t cols, double wide, double title)
@@ -360,7 +359,7 @@ static double wall_height(int64_t count, int64_t cols, double wide, double title
 /* Says which grid would fit a page, where this one does not. */
 static void warn_of_height(const Figure *wall, const Call *call, const PngOptions *png, Text *out)
 {
-    double  wide = png->width_inch > 0 ? png->width_inch : PAGE_WIDE;
+    double  wide = figure_inches(wall, png);
     double  high = wall_height(wall->count, wall->cols, wide, 0);
     int64_t cols = wall->cols;
 
@@ -371,7 +370,10 @@ static void warn_of_height(const Figure *wall, const Call *call, const PngOption
         return;
     while (cols < wall->count && wall_height(wall->count, cols, wide, TITLE_HIGH) > PAGE_HIGH)
         cols++;
-    text_addf(out, "warning  about %.0f in high at %.3g in wide: --grid %lldx%lld fits a page\n",
+    if (wall_height(wall->count, cols, wide, TITLE_HIGH) > PAGE_HIGH)
+        return;
+    text_addf(out, "warning  the figure is about %.0f inches high at %.3g inches wide; --grid "
+              "%lldx%lld fits a page\n",
               high, wide, (long long)((wall->count + cols - 1) / cols), (long long)cols);
 }
 

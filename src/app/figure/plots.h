@@ -104,7 +104,7 @@ bool roof_is_of(const Ceilings *ceilings, const Record *record);
 RoofPoint roof_point(const Record *record, int stage, const Ceilings *ceilings);
 /* The same of all stages together; a number that no stage has is absent. */
 RoofPoint roof_whole(const Record *record, const Ceilings *ceilings);
-/* Above its roof by more than ROOF_SLACK: a little above it, the noise of two timings says so. */
+/* Above its roof by more than ROOF_SLACK, the noise of the two timings. */
 #define ROOF_SLACK 0.1
 bool roof_is_exceeded(const RoofPoint *point);
 /* FLOPs and bytes are the hardware counters': they include all work, that of the tensor cores,

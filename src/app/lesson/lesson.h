@@ -169,9 +169,9 @@ void lessons_free(LessonList *list);
 
 /* The caller frees it with lesson_free; NULL with an error. */
 Lesson *lesson_open(Session *s, const LessonFile *file, Error *err);
-/* A name of the list, its number there, or a path that ends in .lua. */
 /* "5": the fifth of `count` lessons; 0: no such number. */
-int lesson_ordinal(const char *name, int count);
+int     lesson_ordinal(const char *name, int count);
+/* A name of the list, its number there, or a path that ends in .lua. */
 Lesson *lesson_open_named(Session *s, const char *name, Error *err);
 void    lesson_free(Lesson *lesson);
 

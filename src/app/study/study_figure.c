@@ -301,12 +301,12 @@ static void caption_input(const Study *study, Text *out)
         return;
     generated = !strncmp(r->input->name, "synthetic:", strlen("synthetic:"));
     text_add(out, "; ");
-    if (generated)
+    if (generated) {
         generated_words(r->input->name, out);
-    else
+    } else {
         input_reader_words(r->input, out);
-    if (!generated)
         text_addf(out, ", n = %lld", (long long)r->run->n);
+    }
     if (r->run->h > 1)
         text_addf(out, ", all %lld heads", (long long)r->run->h);
     text_add(out, causal_words(study));

@@ -151,7 +151,7 @@ typedef struct Forecast {
     Number  value;
     int64_t from;  /* the n it grows from */
     double  slope; /* as n^slope */
-    bool    loose; /* from one point: a part that does not grow was taken to grow with n */
+    bool    loose; /* from one point: what does not grow counts as growing, so it is too high */
 } Forecast;
 Forecast forecast_growth(const int64_t *n, const double *y, int count, int64_t at);
 

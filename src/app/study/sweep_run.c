@@ -392,7 +392,9 @@ static const ResultRow *ran_out_before(const SweepRun *s, int at)
 
 /* ---- refusals --------------------------------------------------------------- */
 
-#define LOOSE 8 /* times the limit that a loose forecast has to reach */
+/* A loose forecast refuses a run from so many times the limit on.  From n to 8 n, a usual step of
+ * sweeps, all of the memory may be a part that does not grow, and the forecast 8 times too high. */
+#define LOOSE 8
 
 static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
 {

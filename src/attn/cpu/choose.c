@@ -3,7 +3,8 @@
  * What the rows of a head multiply (keys, or bounds or means of pages) is widened once, in strips
  * of LANES.  An item is a few rows, multiplied together; what they choose grows in the item's own
  * list, and the lists are joined when all lengths are known.  Where a row chooses few keys by their
- * scores alone, a sieve in float leaves out those that cannot be among them (sieve.h).
+ * scores alone, a sieve in float leaves out those that cannot be among them (sieve.h).  For few
+ * queries the strips are made panel by panel and not kept.
  */
 #include "attn/ops/choose.h"
 

@@ -50,28 +50,20 @@ static const char *entries_row(const Job *job, const Operand *o, int64_t t, int6
 
 /* ---- loading and storing ------------------------------------------------------------ */
 
-/* SIDE at a time, which the compiler turns into vectors. */
-static void widen(const float *restrict from, int64_t count, double *restrict to)
-{
-    int64_t c = 0;
-
-    for (; c + SIDE <= count; c += SIDE)
-        for (int64_t s = c; s < c + SIDE; s++)
-            to[s] = (double)from[s];
-    for (; c < count; c++)
-        to[c] = (double)from[c];
-}
-
-static void narrow(const double *restrict from, int64_t count, float *restrict to)
-{
-    int64_t c = 0;
-
-    for (; c + SIDE <= count; c += SIDE)
-        for (int64_t s = c; s < c + SIDE; s++)
-            to[s] = (float)from[s];
-    for (; c < count; c++)
-        to[c] = (float)from[c];
-}
+/* to = from in the other type, SIDE at a time, which the compiler turns into vectors. */
+#define CONVERT_ROW(name, type, other)                                                         \
+    static void name(const type *restrict from, int64_t count, other *restrict to)             \
+    {                                                                                          \
+        int64_t c = 0;                                                                         \
+                                                                                               \
+        for (; c + SIDE <= count; c += SIDE)                                                   \
+            for (int64_t s = c; s < c + SIDE; s++)                                             \
+                to[s] = (other)from[s];                                                        \
+        for (; c < count; c++)                                                                 \
+            to[c] = (other)from[c];                                                            \
+    }
+CONVERT_ROW(widen, float, double)
+CONVERT_ROW(narrow, double, float)
 
 static void load(DType dtype, const void *from, int64_t step, int64_t count, double *to)
 {

@@ -202,7 +202,7 @@ static void put_left(const Numbers *n, int64_t t, int64_t from, int64_t depth, d
     for (int64_t x = 0; x < n->row_count; x++, to += depth)
         if (in->kind == CHOOSE_PAGES)
             choose_split(tensor_row_f32(&in->in.q, n->head, n->heads, n->rows[x]) + from / 2,
-                      depth / 2, to);
+                         depth / 2, to);
         else if (in->kind == CHOOSE_INDEX)
             put_row(&in->q, 0, 1, n->rows[x], t * n->width + from, depth, 1, to);
         else

@@ -325,7 +325,7 @@ void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double 
              FlopClass charge);
 
 /* c f64 [h,rows,cols] = alpha a b, a f32 [h',rows,inner], b f32 [h',inner,cols], for a long
- * inner axis: some hundred products are summed in float, these sums in double. */
+ * inner axis: some hundred products are summed in float, these sums in double.  c is contiguous. */
 void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass charge);
 
 /* f64 [h,L,L]: the Moore-Penrose inverse of a f64 [h,L,L]; singular values up to

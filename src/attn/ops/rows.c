@@ -52,6 +52,7 @@ void op_entries_steps(Run *r, Tensor x, const EntryStep *steps, int count, Tenso
     Entries   in = { .x = with_axes(x), .z = with_axes(steps[0].z), .kind = steps[0].kind,
                      .by = steps[0].by, .y = with_axes(y), .more_count = count - 1 };
     EntryStep more[ENTRY_STEPS];
+    double    read = bytes_of(x) + bytes_of(steps[0].z);
 
     if (run_failed(r) || tensor_count(&y) == 0)
         return;
@@ -62,10 +63,11 @@ void op_entries_steps(Run *r, Tensor x, const EntryStep *steps, int count, Tenso
     for (int s = 1; s < count; s++) {
         more[s] = steps[s];
         more[s].z = with_axes(steps[s].z);
+        read += bytes_of(steps[s].z);
     }
     in.more = more + 1;
     r->ops->entries(r, &in);
-    op_traffic(r, bytes_of(x), bytes_of(y));
+    op_traffic(r, read, bytes_of(y));
 }
 
 /* ---- rows by themselves ----------------------------------------------------------- */

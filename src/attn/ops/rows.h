@@ -92,14 +92,15 @@ typedef enum EntryKind {
     ENTRY_SOFTPLUS,  /* ln(1 + e^(by x)) / by */
     ENTRY_ROUND,     /* to the nearest number of the PrecisionFormat `by` */
 } EntryKind;
-/* y of x and z, entry by entry, in double and rounded at the end; f32, f64 or i32 each, of rank
- * 3 at most and with any strides.  An axis of x or z with extent 1 repeats, and heads are shared
- * by groups.  y may be x or z, entry for entry. */
+/* One step of several: as kind, by and z of Entries, of the result so far. */
 typedef struct EntryStep {
     EntryKind kind;
     double    by;
     Tensor    z;
 } EntryStep;
+/* y of x and z, entry by entry, in double and rounded at the end; f32, f64 or i32 each, of rank
+ * 3 at most and with any strides.  An axis of x or z with extent 1 repeats, and heads are shared
+ * by groups.  y may be x or z, entry for entry. */
 typedef struct Entries {
     Tensor    x, z;
     EntryKind kind;

@@ -244,6 +244,8 @@ typedef struct PngOptions {
 bool figure_format(const char *path, const PngOptions *options, FigureFormat *out, Error *err);
 /* "6.75", "6.75in", "8.5cm", "85mm" or "246pt" (TeX's, 72.27 an inch) as inches; NaN: none. */
 double figure_width(const char *text);
+/* Inches that its page is wide: as requested, else the theme's for one column or several. */
+double figure_inches(const Figure *figure, const PngOptions *options);
 /* False: no such theme; err lists all. NULL is the default theme. */
 bool figure_theme_check(const char *name, Error *err);
 const char *figure_theme_name(int index); /* NULL past the last */

@@ -14,7 +14,7 @@
 static int signed_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
 {
     double peak = fmax(fabs(panel->lo), fabs(panel->hi));
-    int    count = 0, step = most > 4 ? 1 : 2; /* half of the decades, or all */
+    int    count = 0, step = most > 4 ? 1 : 2; /* the middles too, or only ends and zero */
 
     for (int k = -2; k <= 2; k += step, count++) {
         places[count] = 0.5 + 0.25 * k;
@@ -54,7 +54,7 @@ void sheet_minus(char *text, size_t size)
     }
 }
 
-#define DEPTHS_APART 3 /* counts of layers that a reader tells apart by swatches */
+#define DEPTHS_APART 3 /* from this difference of counts on, a bar replaces the swatches */
 
 int sheet_depths(const Sheet *sheet)
 {

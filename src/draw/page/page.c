@@ -176,23 +176,21 @@ bool figure_format(const char *path, const PngOptions *options, FigureFormat *ou
 
 static const PngOptions usual = { .dpi = DPI };
 
-static int sheet_width(const Figure *figure, const PngOptions *options, int dpi)
+double figure_inches(const Figure *figure, const PngOptions *options)
 {
     const PageTheme *theme = page_theme(options->theme);
-    double           inch = options->width_inch;
     int              rows, cols;
 
     figure_arrange(figure, &rows, &cols);
-    if (!(inch > 0))
-        inch = cols > 1 ? theme->page : theme->one;
-    return (int)lround(fmin(inch, 200) * dpi);
+    return options->width_inch > 0 ? fmin(options->width_inch, 200)
+           : cols > 1 ? theme->page : theme->one;
 }
 
 static bool plan(Sheet *sheet, const Figure *figure, const PngOptions *options, Error *err)
 {
     *sheet = (Sheet){ .figure = figure, .style = sheet_style(options) };
     sheet->free_width = !(options->width_inch > 0);
-    sheet->width = sheet_width(figure, options, sheet->style.dpi);
+    sheet->width = (int)lround(figure_inches(figure, options) * sheet->style.dpi);
     return sheet_plan(sheet, err);
 }
 

@@ -224,9 +224,10 @@ const Plot *sheet_one_key(const Sheet *sheet)
 
 static int key_entries(const Sheet *sheet, const Plot *plot, const FlagRow *row, KeyEntry *entries)
 {
-    int count = 0, number = 0;
+    int  count = 0, number = 0;
+    bool own = has_key(plot) && !sheet_one_key(sheet);
 
-    for (int k = 0; k < plot->count && has_key(plot) && !sheet_one_key(sheet); k++)
+    for (int k = 0; k < plot->count && own; k++)
         if (!plot->series[k].guide)
             entries[count++] = (KeyEntry){ &plot->series[k], 0, plot->series[k].name };
     for (int k = 0; k < row->count && row->numbered; k++)

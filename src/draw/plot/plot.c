@@ -308,7 +308,7 @@ void plot_settle(Plot *plot)
         range_add(&y, 0);
     settle_axis(&plot->x, x, false);
     settle_axis(&plot->y, y, true);
-    plot->x.twos = plot->x.log && has_powers_of_two(plot);
+    plot->x.twos = plot->x.log && !plot_in_bytes(&plot->x) && has_powers_of_two(plot);
     if (!plot->y.log && (plot->y.lo > 0 || plot->y.lo < 0)) /* off the frame */
         plot->y.lo -= 0.04 * (plot->y.hi - plot->y.lo);
     if (marks) /* those at the ends are whole */

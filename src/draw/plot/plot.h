@@ -114,8 +114,10 @@ typedef struct PlotTick {
 } PlotTick;
 /* 1, 2 or 5 times a power of ten: the least with at most `most` steps in the range. */
 double plot_round_step(double range, int most);
-/* At most `most` ticks: round numbers, or decades, with SI prefixes (binary ones for bytes); or
- * the axis's own names. */
+/* Its name ends in "(bytes)". */
+bool plot_in_bytes(const PlotAxis *axis);
+/* About `most` ticks, PLOT_TICKS_MOST at the most: powers of two (twos), round numbers, or decades,
+ * with SI prefixes (binary ones for bytes); or the axis's own names. */
 int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
 /* A number as in ticks and captions. */
 void plot_number(const PlotAxis *axis, double value, char *text, size_t size);

@@ -5,7 +5,7 @@
 
 #include "draw/plot/plot.h"
 
-static bool is_bytes(const PlotAxis *axis)
+bool plot_in_bytes(const PlotAxis *axis)
 {
     return strstr(axis->name, "(bytes)") != NULL;
 }
@@ -27,10 +27,9 @@ void plot_number(const PlotAxis *axis, double value, char *text, size_t size)
     static const char *const binary[] = { "", "Ki", "Mi", "Gi", "Ti" };
     static const char *const decimal[] = { "", "k", "M", "G", "T" };
     double                   size_of = fabs(value);
-
     double                   end = fmax(fabs(axis->lo), fabs(axis->hi));
 
-    if (is_bytes(axis))
+    if (plot_in_bytes(axis))
         with_prefix(value, 1024, binary, 5, text, size);
     else if (size_of >= (end >= 1e4 ? 1e3 : 1e4) && size_of < 1e15) /* 1k beside 10k */
         with_prefix(value, 1000, decimal, 5, text, size);
@@ -43,7 +42,7 @@ void plot_unit(const PlotAxis *axis, char *text, size_t size)
     size_t digits = strspn(text, "-.0123456789e+");
     char   prefix[4];
 
-    if (!is_bytes(axis) || !strcmp(text, "0"))
+    if (!plot_in_bytes(axis) || !strcmp(text, "0"))
         return;
     snprintf(prefix, sizeof(prefix), "%s", text + digits);
     snprintf(text + digits, size - digits, " %sB", prefix);
@@ -62,7 +61,7 @@ void plot_range_numbers(const PlotAxis *axis, double lo, double hi, char *least,
 {
     int digits = hi > 0 ? 2 - (int)floor(log10(hi)) : 0;
 
-    if (lo >= hi / 10 && hi < 1e3 && hi >= 1e-3 && digits > 0 && !is_bytes(axis) &&
+    if (lo >= hi / 10 && hi < 1e3 && hi >= 1e-3 && digits > 0 && !plot_in_bytes(axis) &&
         (floor(lo) < lo || floor(hi) < hi)) {
         snprintf(least, size, "%.*f", digits, lo);
         snprintf(most, size, "%.*f", digits, hi);
@@ -88,7 +87,7 @@ static double tick_step(const PlotAxis *axis, int most)
 {
     double range = axis->hi - axis->lo, power, step;
 
-    if (is_bytes(axis) && range > 1024) {
+    if (plot_in_bytes(axis) && range > 1024) {
         for (power = 1; range / power > most; power *= 2)
             ;
         return power;
@@ -110,13 +109,13 @@ static int linear_ticks(const PlotAxis *axis, int most, PlotTick *out)
     return count;
 }
 
-#define LOG_LEAST 3 /* ticks that show how a logarithmic axis grows */
+#define TICKS_LEAST 3 /* labels that show how an axis grows */
 
 /* The multiples of powers of the base: `parts` of them within each, of every `every`th power. */
 static int power_ticks(const PlotAxis *axis, int parts, int every, int most, PlotTick *out)
 {
     static const double within[][3] = { { 1 }, { 1, 3 }, { 1, 2, 5 } };
-    double              base = is_bytes(axis) ? 4 : 10;
+    double              base = plot_in_bytes(axis) ? 4 : 10;
     int                 count = 0;
 
     for (double k = floor(log(axis->lo) / log(base)); k <= ceil(log(axis->hi) / log(base)); k++)
@@ -137,7 +136,7 @@ static int power_ticks(const PlotAxis *axis, int parts, int every, int most, Plo
  * more than there is room for, or round numbers where the range is short. */
 static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
 {
-    int powers = (int)(log(axis->hi / axis->lo) / log(4)) + 2, all = is_bytes(axis) ? 2 : 3;
+    int powers = (int)(log(axis->hi / axis->lo) / log(4)) + 2, all = plot_in_bytes(axis) ? 2 : 3;
     int parts = all, every = 1, count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
 
     while ((count > most || count == PLOT_TICKS_MOST) && every <= powers) {
@@ -145,18 +144,18 @@ static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
         parts -= parts > 1;
         count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
     }
-    while (count < LOG_LEAST && (parts < all || every > 1)) {
+    while (count < TICKS_LEAST && (parts < all || every > 1)) {
         parts += every == 1;
         every -= every > 1;
         count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
     }
-    for (int more = LOG_LEAST; count < LOG_LEAST && more <= 4 * LOG_LEAST && !is_bytes(axis);
-         more++)
+    for (int more = TICKS_LEAST;
+         count < TICKS_LEAST && more <= 4 * TICKS_LEAST && !plot_in_bytes(axis); more++)
         count = linear_ticks(axis, more, out);
     return count;
 }
 
-#define DIGITS_MOST (1 << 20) /* larger powers of two are written as powers */
+#define DIGITS_END (1 << 20) /* an axis that reaches this has powers as labels */
 
 /* Every power of two, or every second, third, ...: as many as there is room for. */
 static int twos_ticks(const PlotAxis *axis, int most, PlotTick *out)
@@ -164,11 +163,11 @@ static int twos_ticks(const PlotAxis *axis, int most, PlotTick *out)
     int first = (int)ceil(log2(axis->lo) - 1e-9), last = (int)floor(log2(axis->hi) + 1e-9);
     int every = 1, count = 0;
 
-    while ((last - first) / every + 1 > most && (last - first) / (every + 1) + 1 >= LOG_LEAST)
+    while ((last - first) / every + 1 > most && (last - first) / (every + 1) + 1 >= TICKS_LEAST)
         every++;
     for (int power = first; power <= last && count < PLOT_TICKS_MOST; power += every, count++) {
         out[count].place = plot_place(axis, ldexp(1, power));
-        if (ldexp(1, last) >= DIGITS_MOST)
+        if (ldexp(1, last) >= DIGITS_END)
             snprintf(out[count].text, sizeof(out->text), "2^%d", power);
         else
             snprintf(out[count].text, sizeof(out->text), "%.0f", ldexp(1, power));
@@ -176,14 +175,13 @@ static int twos_ticks(const PlotAxis *axis, int most, PlotTick *out)
     return count;
 }
 
-#define LINEAR_LEAST 3 /* labels that show the step */
-
-/* Three at least, closer than there is room for if they must. */
+/* Three if the range allows, even closer than there is room for. */
 static int spaced_ticks(const PlotAxis *axis, int most, PlotTick *out)
 {
     int count = linear_ticks(axis, most, out);
 
-    for (int more = most + 1; count < LINEAR_LEAST && more <= most + LINEAR_LEAST; more++)
+    for (int more = most + 1; count < TICKS_LEAST && more <= most + TICKS_LEAST &&
+                              more <= PLOT_TICKS_MOST; more++)
         count = linear_ticks(axis, more, out);
     return count;
 }
@@ -209,8 +207,6 @@ int plot_ticks(const PlotAxis *axis, int most, PlotTick *out)
     count = axis->twos ? twos_ticks(axis, most, out) : 0;
     if (count < 2)
         count = axis->log ? log_ticks(axis, most, out) : spaced_ticks(axis, most, out);
-    if (count < 2 && !axis->log)
-        count = linear_ticks(axis, 2 * most, out);
     if (count >= 2)
         return count;
     for (int k = 0; k < 2; k++) { /* no round numbers inside: the ends */

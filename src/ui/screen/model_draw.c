@@ -267,7 +267,7 @@ static double harder(const Modelling *m, int64_t token)
     return f[1].nll[token - 1] - f[0].nll[token - 1];
 }
 
-/* The token of the largest loss, or of what a swap adds to it, below those of `bound`; -1: none. */
+/* The token after `last` in falling order of `harder`, which is `bound` for `last`; -1: none. */
 static int64_t next_hardest(const Modelling *m, double bound, int64_t last)
 {
     int64_t best = -1;

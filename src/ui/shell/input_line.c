@@ -2,7 +2,6 @@
  * seed, causal, head.
  *
  * The panes stay and run again on what was loaded; `u` goes back. */
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* ui.c -- options of the explorer, its beginning and its end; see ui.h. */
 #include "ui/shell/ui.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/state/explorer.h"
 #include "core/text.h"
+#include "ui/state/explorer.h"
 #include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 
@@ -365,7 +365,7 @@ void workspace_write_pane(const PaneState *pane, const char *indent, Text *out)
     write_fields(of_pane, pane, indent, out);
 }
 
-/* What stands where nothing is chosen, and for notes, which are long. */
+/* The value in words: "its own" where nothing is chosen; of notes only whether there are any. */
 static void write_seen(const FieldOf *f, const void *at, Text *out)
 {
     bool usual = is_usual(f, at);
@@ -380,6 +380,7 @@ static void write_seen(const FieldOf *f, const void *at, Text *out)
         write_value(f, at, out);
 }
 
+/* Fields before the lens are what a pane is; those after it change with every step of a walk. */
 static bool is_seen(const FieldOf *f)
 {
     return f->offset < offsetof(PaneState, lens);

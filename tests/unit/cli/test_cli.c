@@ -232,6 +232,7 @@ TEST(reports_name_what_they_know)
         "\n  kernel     Linux ", "\n  version    " ATTNSCOPE_VERSION "\n",
     };
     char        paths[2][4400];
+    const char *row;
     const Said *said = SAY("doctor");
 
     for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
@@ -240,7 +241,9 @@ TEST(reports_name_what_they_know)
                tests_file("model/tiny.txt", paths[1]), "--swap", "window");
     CHECK(said->status == 0 && !strstr(said->out, "nan"), "%s%s", said->out, said->err);
     assert_non_null(strstr(said->out, "\nexact "));
-    CHECK(!strstr(strstr(said->out, "\nwindow "), "n/a"), "%s", said->out);
+    row = strstr(said->out, "\nwindow ");
+    assert_non_null(row);
+    CHECK(!strstr(row, "n/a"), "%s", said->out);
 }
 
 /* A curve stands under its last step; two panels of one mechanism say in what they differ. */

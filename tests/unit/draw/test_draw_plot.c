@@ -90,12 +90,14 @@ TEST(powers_of_two_have_their_own_ticks)
         double      first, factor;
         int         count;
         const char *ticks;
+        const char *name; /* of the axis */
     } cases[] = {
-        { 64, 2, 5, "64 128 256 512 1024" },
-        { 1024, 2, 8, "1024 4096 16384 65536" },
-        { 64, 2, 15, "2^6 2^9 2^12 2^15 2^18" },
-        { 100, 2, 5, "100 200 500 1000" },
-        { 1, 10, 5, "1 10 100 1k 10k" },
+        { 64, 2, 5, "64 128 256 512 1024", "" },
+        { 1024, 2, 8, "1024 4096 16384 65536", "" },
+        { 64, 2, 15, "2^6 2^9 2^12 2^15 2^18", "" },
+        { 100, 2, 5, "100 200 500 1000", "" },
+        { 1, 10, 5, "1 10 100 1k 10k", "" },
+        { 1024, 2, 5, "1Ki 2Ki 4Ki 8Ki 16Ki", "cache (bytes)" },
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -111,6 +113,7 @@ TEST(powers_of_two_have_their_own_ticks)
         for (int k = 0; k < cases[i].count; k++)
             plot->series[0].x[k] = cases[i].first * pow(cases[i].factor, k);
         plot->x.log = true;
+        snprintf(plot->x.name, sizeof(plot->x.name), "%s", cases[i].name);
         plot_settle(plot);
         count = plot_ticks(&plot->x, 5, ticks);
         for (int k = 0; k < count; k++)

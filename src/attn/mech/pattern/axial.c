@@ -160,13 +160,16 @@ static bool own_columns(const Params *p)
 }
 
 /* Cells that the rows' projection serves: the row passes, and the column pass unless it has its
- * own. */
+ * own.  NULL, without memory: all. */
 static Pattern *row_projection(Run *r, const Params *p, int64_t width)
 {
     Pattern *row = cells_of_pass(r, width, false, r->causal && !axial_shifted(r, p));
-    Pattern *column = own_columns(p) ? NULL : cells_of_pass(r, width, true, r->causal);
+    Pattern *column;
 
-    return row && column ? pattern_union(r->arena, row, column) : row;
+    if (own_columns(p))
+        return row;
+    column = cells_of_pass(r, width, true, r->causal);
+    return row && column ? pattern_union(r->arena, row, column) : NULL;
 }
 
 /* Input of the column pass: its own projections q2, k2 where they are given. */
