@@ -349,32 +349,31 @@ Overview *overview_open(Session *s, const Call *call, Result *shown, const char 
 #define TITLE_HIGH 0.13  /* about, of a matrix that has one of its own */
 
 /* Height of `count` square matrices side by side in so many columns. */
-static double wall_height(int64_t count, int64_t cols, double wide, double title)
+static double wall_height(int64_t count, int64_t cols, double wide)
 {
     double rows = (double)((count + cols - 1) / cols);
 
-    return rows * (wide / (double)cols + title);
+    return rows * (wide / (double)cols + TITLE_HIGH);
 }
 
 /* Says which grid would fit a page, where this one does not. */
 static void warn_of_height(const Figure *wall, const Call *call, const PngOptions *png, Text *out)
 {
-    double  wide = figure_inches(wall, png);
-    double  high = wall_height(wall->count, wall->cols, wide, 0);
+    double  wide = figure_inches(wall, png), high;
     int64_t cols = wall->cols;
+    Error   ignored = ERROR_INIT;
 
     for (int i = 0; i < call->file_count; i++)
         if (!strcmp(call->files[i], "-"))
             return;
-    if (high <= PAGE_HIGH)
+    if (!figure_height(wall, png, &high, &ignored) || high <= PAGE_HIGH)
         return;
-    while (cols < wall->count && wall_height(wall->count, cols, wide, TITLE_HIGH) > PAGE_HIGH)
+    while (cols < wall->count && wall_height(wall->count, cols, wide) > PAGE_HIGH)
         cols++;
-    if (wall_height(wall->count, cols, wide, TITLE_HIGH) > PAGE_HIGH)
+    if (wall_height(wall->count, cols, wide) > PAGE_HIGH)
         return;
-    text_addf(out, "warning  the figure is about %.0f inches high at %.3g inches wide; --grid "
-              "%lldx%lld fits a page\n",
-              high, wide, (long long)((wall->count + cols - 1) / cols), (long long)cols);
+    text_addf(out, "warning  the figure is %.3g inches high; --grid %lldx%lld fits a page\n", high,
+              (long long)((wall->count + cols - 1) / cols), (long long)cols);
 }
 
 bool overview_figure(Session *s, const Call *call, Text *out, Error *err)

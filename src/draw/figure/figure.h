@@ -246,6 +246,8 @@ bool figure_format(const char *path, const PngOptions *options, FigureFormat *ou
 double figure_width(const char *text);
 /* Inches that its page is wide: as requested, else the theme's for one column or several. */
 double figure_inches(const Figure *figure, const PngOptions *options);
+/* Inches that its page is high, as it would be drawn; false with an error. */
+bool figure_height(const Figure *figure, const PngOptions *options, double *inches, Error *err);
 /* False: no such theme; err lists all. NULL is the default theme. */
 bool figure_theme_check(const char *name, Error *err);
 const char *figure_theme_name(int index); /* NULL past the last */

@@ -194,6 +194,16 @@ static bool plan(Sheet *sheet, const Figure *figure, const PngOptions *options, 
     return sheet_plan(sheet, err);
 }
 
+bool figure_height(const Figure *figure, const PngOptions *options, double *inches, Error *err)
+{
+    Sheet sheet = { 0 };
+    bool  ok = plan(&sheet, figure, options, err);
+
+    *inches = ok ? (double)sheet.layout.height / sheet.style.dpi : (double)NAN;
+    sheet_free(&sheet);
+    return ok;
+}
+
 bool sheet_open(Sheet *sheet, CanvasKind kind, int width, int height, const PngOptions *options,
                 Error *err)
 {
