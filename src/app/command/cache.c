@@ -104,7 +104,7 @@ static bool check_options(const Call *call, Error *err)
         return error_set(err, ERR_USAGE,
                          "cache needs layers or a model: attnscope cache --layers "
                          "'window(4096)x3,full' --heads 32 --kv-heads 8 -d 128, or attnscope cache "
-                         "sample:tales.gguf");
+                         MODEL_INCLUDED);
     if (call->word_count > 1 && call->stack_count)
         return error_set(err, ERR_USAGE, "--layers takes the sizes of one model, but %d are given",
                          call->word_count);

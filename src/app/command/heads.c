@@ -252,7 +252,7 @@ bool command_heads(Session *s, const Call *call, Text *out, Error *err)
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "heads needs a model: a .gguf file, or a folder with "
-                         "config.json; sample:tales.gguf comes with the program");
+                         "config.json; " MODEL_INCLUDED " comes with the program");
     if (!parse_sort(call, &ignored, err) || !heads_figure_check(call, err))
         return false;
     ok = model_spec_parse(call->words[0], &parts, err);

@@ -569,7 +569,7 @@ bool command_model(Session *s, const Call *call, Text *out, Error *err)
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "model needs a model: a .gguf file, or a folder with "
-                         "config.json; sample:tales.gguf comes with the program");
+                         "config.json; " MODEL_INCLUDED " comes with the program");
     ok = check_options(&r, err) && model_run_open(&r, err) && model_run_texts(&r, err) &&
          dump_layers(&r, err);
     if (ok && call->file_count)

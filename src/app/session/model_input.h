@@ -54,6 +54,9 @@ typedef struct ModelReading {
     Text      bytes;  /* of the text, or of the file of ids */
 } ModelReading;
 
+/* The small model that comes with the program. */
+#define MODEL_INCLUDED "sample:tales.gguf"
+
 /* Without a text and ids: sample:english.txt. */
 #define MODEL_USUAL_TEXT "sample:english.txt"
 bool model_read_text(Session *s, const Model *m, const ModelText *text, ModelReading *out,

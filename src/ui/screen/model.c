@@ -259,6 +259,7 @@ static void drop_swap(Ui *ui)
         ui_say(ui, ROLE_DIM, "nothing is swapped; s swaps");
 }
 
+/* Where none is open or opening, the included model is opened. */
 static void open_head(Ui *ui)
 {
     Modelling   *m = open_now(ui);
@@ -266,7 +267,8 @@ static void open_head(Ui *ui)
     const char  *spec = session_input_spec(ui->session);
 
     if (!m) {
-        say_none(ui);
+        if (!ui->modelling || !ui->modelling->job[MODEL_OPENING])
+            model_typed(ui, MODEL_INCLUDED);
         return;
     }
     m->wanted = m->layer;
@@ -426,7 +428,8 @@ static void end(Ui *ui)
 }
 
 static const Action own[] = {
-    { "model_head", "Enter", IN_MODEL, "head", "the head's matrix in the panes",
+    { "model_head", "Enter", IN_MODEL, "head",
+      "the head's matrix in the panes; where no model is open: the included one",
       .run = open_head },
     { "model_swap", "s", IN_MODEL, "swap",
       "another mechanism in the model's layers, and what it does to the loss", .run = ask_swap },

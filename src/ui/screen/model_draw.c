@@ -549,25 +549,47 @@ static void draw_text(Ui *ui, Area area)
 
 /* ---- the whole screen ------------------------------------------------------------------ */
 
+/* What can be done where no model is open: a key and its words. */
+static const struct {
+    const char *key, *words;
+} ways[] = {
+    { "Enter", "the small model that is included, on an English text" },
+    { "o", "a model of yours: :model PATH TEXT" },
+    { "", "PATH is a GGUF file, or a folder with config.json" },
+    { "", "TEXT is a file, or sample:english.txt" },
+    { "", "from the shell: attnscope model PATH --text TEXT" },
+};
+
+static void draw_ways(Ui *ui, Area area)
+{
+    term_text(ui->term, area.y, area.x, area.w, "No model is open.", ui_style(ui, ROLE_TEXT));
+    for (int i = 0; i < (int)(sizeof(ways) / sizeof(*ways)) && i + 2 < area.h; i++) {
+        term_text(ui->term, area.y + i + 2, area.x, 7, ways[i].key, ui_style(ui, ROLE_KEY));
+        term_text(ui->term, area.y + i + 2, area.x + 8, area.w - 8, ways[i].words,
+                  ui_style(ui, *ways[i].key ? ROLE_TEXT : ROLE_DIM));
+    }
+}
+
 static void draw_empty(Ui *ui, Area area)
 {
     const Modelling *m = ui->modelling;
-    Area             inside = { area.y + 2, area.x + 3, area.h - 4, area.w - 6 };
+    Area             inside = { area.y + 2, area.x + 3, area.h - 3, area.w - 6 };
     Text             words = { 0 };
+    int              lines = 0;
 
     ui_frame(ui, area, "Model", true);
     if (m && *m->problem)
-        text_addf(&words, "%s.  ", m->problem);
+        text_addf(&words, "%s.", m->problem);
     else if (m && m->job[MODEL_OPENING])
         text_addf(&words, "opening %s", m->spec);
-    if (!m || !m->job[MODEL_OPENING])
-        text_add(&words, "No model is open.  :model PATH TEXT opens one: PATH is a GGUF file or a "
-                         "folder with config.json, TEXT a file, or sample:english.txt.  A small "
-                         "one comes with the program: :model sample:tales.gguf "
-                         "sample:english.txt.  From the shell: attnscope model PATH --text TEXT.");
-    term_paragraph(ui->term, inside, text_str(&words),
-                   ui_style(ui, m && *m->problem ? ROLE_WARN : ROLE_DIM));
+    if (text_str(&words)[0])
+        lines = term_paragraph(ui->term, inside, text_str(&words),
+                               ui_style(ui, *m->problem ? ROLE_WARN : ROLE_DIM)) + 1;
     text_free(&words);
+    inside.y += lines;
+    inside.h -= lines;
+    if (!m || !m->job[MODEL_OPENING])
+        draw_ways(ui, inside);
 }
 
 void model_draw(Ui *ui, Area area)
