@@ -770,14 +770,6 @@ static void draw_card(Ui *ui, Area area)
     draw_steps(ui, item->lesson, &progress, (Area){ in.y + used, in.x, in.h - used, in.w });
 }
 
-/* How many lessons are below the last in sight. */
-static void draw_list_foot(Ui *ui, Area list, int below)
-{
-    if (below > 0)
-        term_textf(ui->term, list.y + list.h - 1, list.x + 2, 16, ui_style(ui, ROLE_DIM),
-                   " %d more below ", below);
-}
-
 static void lessons_draw(Ui *ui, Area area)
 {
     Lessons *l = &ui->lessons;
@@ -790,7 +782,7 @@ static void lessons_draw(Ui *ui, Area area)
     l->top = ui_scroll(l->top, l->cursor, room);
     for (int i = 0; i < room && l->top + i < l->count; i++)
         draw_item(ui, l->top + i, list.y + 1 + i, list);
-    draw_list_foot(ui, list, l->count - l->top - room);
+    ui_more(ui, list.y + list.h - 1, list.x + 2, l->top, l->count - l->top - room);
     if (l->count)
         draw_card(ui, (Area){ area.y, area.x + width, area.h, area.w - width });
     else

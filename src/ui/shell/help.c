@@ -207,14 +207,12 @@ static bool is_listed(const Choices *list, const LessonItem *lesson)
     return false;
 }
 
+/* Of a lesson that came with the program; those stand first in the list. */
 static Choice lesson_choice(Ui *ui, const char *id)
 {
-    const LessonItem *item;
+    int place = lesson_place(id);
 
-    for (int i = 0; id && (item = lessons_at(ui, i)); i++)
-        if (!strcmp(id, item->id))
-            return (Choice){ .lesson = item, .number = i + 1 };
-    return (Choice){ 0 };
+    return (Choice){ .lesson = place ? lessons_at(ui, place - 1) : NULL, .number = place };
 }
 
 /* As soon as something is looked for; first those that the words name. */
