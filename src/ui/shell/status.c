@@ -137,10 +137,11 @@ static bool cut_name(const Ui *ui, const Input *input, int room, Text *out)
         for (int i = 0; i < columns - 1 && *end; i++)
             utf8_next(&end);
     }
-    text_clear(out);
-    if (columns >= NAME_LEAST)
+    if (columns >= NAME_LEAST) {
+        text_clear(out);
         text_addf(out, "%.*s%s %s", (int)(end - text_str(&name)), text_str(&name), cut,
                   text_str(&rest));
+    }
     text_free(&name);
     text_free(&rest);
     return columns >= NAME_LEAST;
