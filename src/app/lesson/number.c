@@ -116,7 +116,7 @@ static double read_figure(Reading *r)
     size_t length = strspn(r->at, "0123456789.,"), letters;
     double value, scale;
 
-    if (!is_digit(*r->at)) /* a point is a key of lessons */
+    if (!is_digit(r->at[*r->at == '.']))
         return failed(r);
     if (r->at[length] == 'e' && strchr("+-0123456789", r->at[length + 1]) &&
         r->at[length + 1])
@@ -272,7 +272,7 @@ bool lesson_number_begins(const char *typed, const char *unit)
             open++;
         if (!*at)
             return true;
-        if (!is_digit(*at))
+        if (!is_digit(*at) && (*at != '.' || (at[1] && !is_digit(at[1]))))
             return false;
         for (; is_digit(*at) || *at == '.' || *at == ','; at++)
             points += *at == '.';

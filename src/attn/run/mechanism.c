@@ -190,8 +190,7 @@ static bool holds_part(const char *id, const char *other)
            (strstr(id, other) || strstr(other, id));
 }
 
-/* The one that is probably meant; NULL: none is near. */
-static const Mechanism *nearest_to(const char *id)
+const Mechanism *mechanism_nearest(const char *id)
 {
     const Mechanism *near = NULL, *part = NULL, *m;
     Meant            nearest = { id, NULL, ANY_SLIPS };
@@ -214,7 +213,7 @@ bool mechanism_parse(const char *id, const Mechanism **out, Error *err)
     *out = mechanism_find(id);
     if (*out)
         return true;
-    nearest = nearest_to(id);
+    nearest = mechanism_nearest(id);
     return error_set(err, ERR_USAGE, "unknown mechanism '%.40s'%s%s%s (attnscope list has all %d)",
                      id, nearest ? "; nearest is '" : "", nearest ? nearest->id : "",
                      nearest ? "'" : "", (int)mechanism_count());

@@ -193,6 +193,8 @@ bool mechanism_add(const Mechanism *m, Error *err);
 bool mechanism_is_added(const char *id);
 /* Without the added ones; no run of one may be left. */
 void mechanism_forget(void);
+/* The one that is probably meant; NULL: none is near. */
+const Mechanism *mechanism_nearest(const char *id);
 /* Unknown: the error names the nearest id and the command that lists all. */
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
 /* The first mechanism that the lesson `topic` is about ("lsh": reformer); NULL: none. */

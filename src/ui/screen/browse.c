@@ -197,6 +197,17 @@ static void draw_list_line(Ui *ui, const BrowseLine *line, int y, int x, int wid
               here ? style : ui_style(ui, ROLE_DIM));
 }
 
+static void draw_no_match(Ui *ui, Area area)
+{
+    const Mechanism *near = mechanism_nearest(ui->browse.filter.text);
+    char             text[256];
+
+    snprintf(text, sizeof(text), "No mechanism matches '%.60s'%s%s.  Esc shows all again; Ctrl-P "
+             "looks for actions, commands and lessons too.", ui->browse.filter.text,
+             near ? "; nearest is " : "", near ? near->id : "");
+    term_paragraph(ui->term, area, text, ui_style(ui, ROLE_DIM));
+}
+
 static void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
 {
     Browse *b = &ui->browse;
@@ -216,10 +227,7 @@ static void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
         draw_list_line(ui, &list->lines[b->top + i], area.y + 1 + i, area.x + 1, area.w - 2,
                        b->top + i == b->cursor);
     if (list->count == 0)
-        term_paragraph(ui->term, (Area){ area.y + 2, area.x + 3, area.h - 4, area.w - 5 },
-                       "No mechanism matches the filter.  Esc shows all again; Ctrl-P looks for "
-                       "actions and commands too.",
-                       ui_style(ui, ROLE_DIM));
+        draw_no_match(ui, (Area){ area.y + 2, area.x + 3, area.h - 4, area.w - 5 });
 }
 
 /* How well the name fits what is sought: whole, its beginning, or somewhere else. */

@@ -283,11 +283,16 @@ static bool is_curve(Ui *ui, const Pane *pane)
     return is;
 }
 
+static bool seek_again(Ui *ui, int way); /* false: nothing is sought */
+
+/* As in other programs, n repeats a search; without one it goes along the row. */
 void cell_allowed(Ui *ui, int direction)
 {
     Pane   *pane = seen_pane(ui);
     int64_t q, k, best = -1;
 
+    if (seek_again(ui, direction))
+        return;
     if (!pane || is_curve(ui, pane))
         return;
     pane_cursor(pane, &q, &k);
@@ -392,12 +397,19 @@ static void add_plain(const char *label, Text *out)
     }
 }
 
-/* The first token after `from` that begins words which reach over several tokens; -1: none. */
-static int64_t find_words(char *const *tokens, int64_t count, int64_t from, const char *text,
-                          const char *between)
+/* Where a search is after i steps that way, round the ends. */
+static int64_t round_at(int64_t from, int64_t i, int way, int64_t count)
+{
+    return ((from + way * i) % count + count) % count;
+}
+
+/* The next token from `from` that way which begins words that reach over several tokens; -1: none.
+ */
+static int64_t find_words(char *const *tokens, int64_t count, int64_t from, int way,
+                          const char *text, const char *between)
 {
     for (int64_t i = 1; i <= count; i++) {
-        int64_t at = (from + i) % count, end = at;
+        int64_t at = round_at(from, i, way, count), end = at;
         size_t  first;
         Text    words = { 0 };
         char   *found;
@@ -419,17 +431,18 @@ static int64_t find_words(char *const *tokens, int64_t count, int64_t from, cons
 }
 
 /* In one token, else over several, of pieces or of words. */
-static int64_t find_token(char *const *tokens, int64_t count, int64_t from, const char *text)
+static int64_t find_token(char *const *tokens, int64_t count, int64_t from, int way,
+                          const char *text)
 {
     int64_t at;
 
     for (int64_t i = 1; tokens && i <= count; i++) {
-        at = (from + i) % count;
+        at = round_at(from, i, way, count);
         if (strstr(tokens[at], text))
             return at;
     }
-    at = tokens ? find_words(tokens, count, from, text, "") : -1;
-    return tokens && at < 0 ? find_words(tokens, count, from, text, " ") : at;
+    at = tokens ? find_words(tokens, count, from, way, text, "") : -1;
+    return tokens && at < 0 ? find_words(tokens, count, from, way, text, " ") : at;
 }
 
 /* "50:34", "50 34", "q:50 k:34" or "k:34 q:50": a pair of numbers; false: something else. */
@@ -459,45 +472,84 @@ static void go_to_pair(Ui *ui, Pane *pane, int64_t q, int64_t k)
         go_to_cell(ui, pane, q, k);
 }
 
+/* "12" after q: or k:; false: it is no number. */
+static bool go_to_line(Ui *ui, Pane *pane, bool key, const char *text)
+{
+    int64_t most = (key ? pane->shape.cols : pane->shape.rows) - 1, q, k, at;
+    char   *end;
+
+    at = strtoll(text, &end, 10);
+    if (*end || end == text)
+        return false;
+    pane_cursor(pane, &q, &k);
+    if (at < 0 || at > most)
+        ui_say(ui, ROLE_WARN, "%c:%s is outside 0..%lld", key ? 'k' : 'q', text, (long long)most);
+    else
+        go_to_cell(ui, pane, key ? q : at, key ? at : k);
+    return true;
+}
+
+/* To the next token, that way, of what was sought; false with a message. */
+static bool seek(Ui *ui, Pane *pane, int way)
+{
+    const Compare *c = &ui->compare;
+    const Input   *input = session_input(ui->session);
+    bool           key = c->seeks_keys;
+    int64_t        q, k, at;
+
+    pane_cursor(pane, &q, &k);
+    at = key ? find_token(input->k_tokens, input->m, k, way, c->sought)
+             : find_token(input->q_tokens, input->n, q, way, c->sought);
+    if (at < 0 || at >= (key ? pane->shape.cols : pane->shape.rows)) {
+        ui_say(ui, ROLE_WARN, "'%s' not found%s", c->sought,
+               input->q_tokens ? ""
+                               : ": this input has no token labels (q:12, k:5, 12:5 are numbers)");
+        return false;
+    }
+    go_to_cell(ui, pane, key ? q : at, key ? at : k);
+    return true;
+}
+
+static bool seek_again(Ui *ui, int way)
+{
+    Pane *pane = seen_pane(ui);
+
+    if (!ui->compare.sought[0] || !pane || !session_input(ui->session))
+        return false;
+    seek(ui, pane, way);
+    return true;
+}
+
+/* Nothing is sought any more. */
+static void end_search(Ui *ui)
+{
+    ui->compare.sought[0] = '\0';
+}
+
 static void compare_search(Ui *ui, const char *text)
 {
-    Compare     *c = &ui->compare;
-    Pane        *pane = seen_pane(ui);
-    bool         key = !strncmp(text, "k:", 2), query = !strncmp(text, "q:", 2);
-    const char  *rest = key || query ? text + 2 : text;
-    const Input *input = session_input(ui->session);
-    int64_t      q, k, at;
-    char        *end;
+    Compare    *c = &ui->compare;
+    Pane       *pane = seen_pane(ui);
+    bool        key = !strncmp(text, "k:", 2), marked = key || !strncmp(text, "q:", 2);
+    const char *rest = marked ? text + 2 : text;
+    int64_t     q, k;
 
-    if (!pane || !input)
+    if (!pane || !session_input(ui->session))
         return;
     if (is_pair(text, &q, &k)) {
         go_to_pair(ui, pane, q, k);
-        return;
-    }
-    pane_cursor(pane, &q, &k);
-    if (*rest)
-        snprintf(c->sought, sizeof(c->sought), "%s", rest);
-    rest = c->sought;
-    at = strtoll(rest, &end, 10);
-    if ((key || query) && !*end && end != rest) {
-        int64_t most = (key ? pane->shape.cols : pane->shape.rows) - 1;
-
-        if (at < 0 || at > most) {
-            ui_say(ui, ROLE_WARN, "%s is outside 0..%lld", text, (long long)most);
-            return;
+    } else if (!marked || !go_to_line(ui, pane, key, rest)) {
+        if (*rest) {
+            snprintf(c->sought, sizeof(c->sought), "%s", rest);
+            c->seeks_keys = key;
         }
-    } else {
-        at = key ? find_token(input->k_tokens, input->m, k, rest)
-                 : find_token(input->q_tokens, input->n, q, rest);
+        if (!c->sought[0])
+            ui_hint(ui, "/ finds a token, q:12 a query, k:5 a key, 12:5 a cell");
+        else if (seek(ui, pane, 1))
+            ui_hint(ui, "'%s': n goes to the next, N to the one before; Esc ends it", c->sought);
+        else
+            end_search(ui);
     }
-    if (at < 0 || at >= (key ? pane->shape.cols : pane->shape.rows)) {
-        ui_say(ui, ROLE_WARN, "'%s' not found%s", rest,
-               input->q_tokens ? ""
-                               : ": this input has no token labels (q:12, k:5, 12:5 are numbers)");
-        return;
-    }
-    go_to_cell(ui, pane, key ? q : at, key ? at : k);
 }
 
 /* ---- mouse ------------------------------------------------------------------ */
@@ -625,6 +677,7 @@ const Screen screen_compare = {
     .hint = pane_hint,
     .press = compare_mouse,
     .find = compare_search,
+    .clear = end_search,
     .line = compare_line,
     .prepare = compare_prepare,
     .pending = compare_pending,

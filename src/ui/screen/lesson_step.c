@@ -553,9 +553,27 @@ bool lesson_key(Ui *ui, uint32_t key)
     return true;
 }
 
+/* Whether the key has anything to do on this page. */
+static bool fits_page(const Lessons *l, const Action *action)
+{
+    const LessonStep *step = &l->running->steps[l->step];
+    bool              asks = !l->over && step->ask != LESSON_ASKS_NOTHING && !l->sight.answered;
+    bool              point = asks && step->ask == LESSON_ASKS_NUMBER; /* begins a number */
+
+    if (!strcmp(action->id, "lesson_answer"))
+        return asks;
+    if (!strcmp(action->id, "lesson_next"))
+        return !point;
+    if (!strcmp(action->id, "lesson_skip"))
+        return point;
+    if (!strcmp(action->id, "lesson_hint"))
+        return !l->over && (step->hint.fixed || step->hint.make);
+    return true;
+}
+
 bool lesson_hint(Ui *ui, const Action *action)
 {
     uint32_t key = key_parse(action->keys, strcspn(action->keys, " "));
 
-    return !is_slip(&ui->lessons, key) && pane_hint(ui, action);
+    return !is_slip(&ui->lessons, key) && fits_page(&ui->lessons, action) && pane_hint(ui, action);
 }

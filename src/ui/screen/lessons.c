@@ -54,6 +54,26 @@ static void lessons_read(Ui *ui)
         ui_say(ui, ROLE_WARN, "the file of what was done is damaged; what it still says counts");
 }
 
+const LessonItem *lessons_at(Ui *ui, int index)
+{
+    if (!ui->lessons.items)
+        lessons_read(ui);
+    return index < ui->lessons.count ? &ui->lessons.items[index] : NULL;
+}
+
+void lessons_topics(const LessonItem *item, Text *out)
+{
+    const Lesson *lesson = item->lesson;
+
+    text_add(out, item->id);
+    if (!lesson)
+        return;
+    text_addf(out, "\n%s\n%s\n%s", lesson->title, lesson->summary,
+              lesson->recap ? lesson->recap : "");
+    for (int i = 0; i < lesson->count; i++)
+        text_addf(out, "\n%s", lesson->steps[i].title);
+}
+
 /* By name, or by the number in the list. */
 static Lesson *listed(Ui *ui, const char *name)
 {
@@ -274,6 +294,11 @@ void action_lesson_next(Ui *ui)
     save_progress(ui);
 }
 
+void action_lesson_skip(Ui *ui)
+{
+    action_lesson_next(ui);
+}
+
 void action_lesson_back(Ui *ui)
 {
     if (ui->lessons.over) {
@@ -400,6 +425,42 @@ void lessons_choose(Ui *ui, int by)
     l->cursor += by;
     l->cursor = l->cursor >= l->count ? l->count - 1 : l->cursor;
     l->cursor = l->cursor < 0 ? 0 : l->cursor;
+}
+
+static bool item_has(const LessonItem *item, const char *words)
+{
+    Text topics = { 0 };
+    bool has;
+
+    lessons_topics(item, &topics);
+    has = strcasestr(text_str(&topics), words) != NULL;
+    text_free(&topics);
+    return has;
+}
+
+void lessons_seek(Ui *ui, int way)
+{
+    Lessons *l = &ui->lessons;
+
+    for (int i = 1; *l->sought && i <= l->count; i++) {
+        int at = ((l->cursor + way * i) % l->count + l->count) % l->count;
+
+        if (item_has(&l->items[at], l->sought)) {
+            lessons_choose(ui, at - l->cursor);
+            return;
+        }
+    }
+    if (*l->sought)
+        ui_say(ui, ROLE_WARN, "no lesson is about '%s'; Ctrl-P looks among everything", l->sought);
+    else
+        ui_say(ui, ROLE_DIM, "nothing is sought yet: / finds a lesson by a word of it");
+}
+
+static void lessons_search(Ui *ui, const char *text)
+{
+    if (*text)
+        snprintf(ui->lessons.sought, sizeof(ui->lessons.sought), "%s", text);
+    lessons_seek(ui, 1);
 }
 
 /* The dock of a lesson that runs, and the list of all. */
@@ -709,14 +770,6 @@ static void draw_card(Ui *ui, Area area)
     draw_steps(ui, item->lesson, &progress, (Area){ in.y + used, in.x, in.h - used, in.w });
 }
 
-/* How many lessons are below the last in sight. */
-static void draw_list_foot(Ui *ui, Area list, int below)
-{
-    if (below > 0)
-        term_textf(ui->term, list.y + list.h - 1, list.x + 2, 16, ui_style(ui, ROLE_DIM),
-                   " %d more below ", below);
-}
-
 static void lessons_draw(Ui *ui, Area area)
 {
     Lessons *l = &ui->lessons;
@@ -729,7 +782,7 @@ static void lessons_draw(Ui *ui, Area area)
     l->top = ui_scroll(l->top, l->cursor, room);
     for (int i = 0; i < room && l->top + i < l->count; i++)
         draw_item(ui, l->top + i, list.y + 1 + i, list);
-    draw_list_foot(ui, list, l->count - l->top - room);
+    ui_more(ui, list.y + list.h - 1, list.x + 2, l->top, l->count - l->top - room);
     if (l->count)
         draw_card(ui, (Area){ area.y, area.x + width, area.h, area.w - width });
     else
@@ -742,6 +795,7 @@ const Screen screen_lessons = {
     .mode = "LESSONS",
     .scope = IN_LESSONS,
     .draw = lessons_draw,
+    .find = lessons_search,
     .close = leave_list,
     .end = lessons_end,
 };

@@ -23,6 +23,7 @@ typedef struct LessonItem {
 typedef struct Lessons {
     LessonItem *items; /* owned; NULL: not read yet */
     int         count, cursor, top;
+    char        sought[64]; /* in the list; "": nothing */
     Progress    progress;
     bool        unsaved; /* progress cannot be written; it is lost on exit */
     Lesson     *named;   /* owned; opened by a path, in no list */
@@ -60,6 +61,11 @@ bool lessons_begin(Ui *ui, const char *name, int step);
 /* What is typed after "lesson": a name, a path, or nothing. */
 void lessons_typed(Ui *ui, const char *name);
 void lessons_names(void (*each)(void *context, const char *name), void *context);
+/* Of the list, which is read when it was not yet; NULL past the last. */
+const LessonItem *lessons_at(Ui *ui, int index);
+/* What the lesson is about, to look for words in: its name, title, summary, recap, titles of steps.
+ */
+void lessons_topics(const LessonItem *item, Text *out);
 void lessons_leave(Ui *ui); /* what was open before comes back */
 /* Marks the step as done and saves the progress, if it is done. */
 void lesson_finish(Ui *ui);

@@ -334,6 +334,20 @@ static void draw_scores(Ui *ui, Area area)
     draw_hardest(ui, (Area){ area.y + lines, area.x, area.h - lines, area.w });
 }
 
+/* In the frame's first line: whose columns stand below, those of the swap from `second` on; 0: they
+ * stand alone, and are named from x on. */
+static void name_columns(Ui *ui, Area area, int x, int second)
+{
+    Style style = ui_style(ui, ROLE_MARK);
+    int   room = area.w - 2 - (second ? second : x);
+
+    if (second && x + 10 < second)
+        term_text(ui->term, area.y, area.x + x, 10, " as it is ", style);
+    if (room > 8)
+        term_textf(ui->term, area.y, area.x + (second ? second : x), room, style, " with %s ",
+                   ui->modelling->shown);
+}
+
 static void draw_side(Ui *ui, Area area)
 {
     Modelling   *m = ui->modelling;
@@ -348,6 +362,8 @@ static void draw_side(Ui *ui, Area area)
                                                    : headless ? "token" : "at",
              m->label[m->token] + strspn(m->label[m->token], m->model->config.causal ? "" : " "));
     ui_frame(ui, area, title, false);
+    if (known && m->swapped.measure)
+        name_columns(ui, area, 4 + term_width(title), both ? width : 0);
     if (!known)
         term_paragraph(ui->term, inside,
                        headless        ? "this model has no head that predicts tokens"

@@ -652,6 +652,7 @@ static void params_draw(Ui *ui, Area screen)
     for (int i = 0; i < room && p->top + i < form.count; i++)
         draw_row(ui, pane, &form.rows[p->top + i],
                  (Area){ area.y + 1 + i, area.x + 1, 1, area.w - 2 }, p->top + i == p->line);
+    ui_more(ui, area.y + 1 + room, area.x + 2, p->top, form.count - p->top - room);
     if (meter)
         meter_draw(ui, &p->meter,
                    (Area){ area.y + area.h - 5 - meter, area.x + 2, meter, area.w - 4 });

@@ -347,6 +347,74 @@ void step_move_row(Ui *ui, int by)
     ui->stepping.row = step.row < 0 ? 0 : step.row >= n ? n - 1 : step.row;
 }
 
+/* ---- finding a stage ------------------------------------------------------------ */
+
+/* The words stand in the stage's name, or, where the notes are looked through, in its note. */
+static bool stage_has(const Step *step, const char *words, bool notes)
+{
+    char name[80];
+
+    step_name(step, name, sizeof(name));
+    return strcasestr(name, words) || (notes && step->note && strcasestr(step->note, words));
+}
+
+/* The next stage that way, round the ends, by name before note; -1: none. */
+static int stage_sought(const Step *now, const char *words, int way)
+{
+    Step step;
+
+    for (int notes = 0; notes < 2; notes++)
+        for (int i = 1; i <= now->count; i++) {
+            int at = ((now->index + way * i) % now->count + now->count) % now->count;
+
+            if (result_step(now->result, at, &step) && stage_has(&step, words, notes))
+                return at;
+        }
+    return -1;
+}
+
+void step_seek(Ui *ui, int way)
+{
+    const char *words = ui->stepping.sought;
+    Step        step;
+    int         at;
+
+    if (!stepping_now(ui, &step))
+        return;
+    at = *words ? stage_sought(&step, words, way) : -1;
+    if (at >= 0)
+        step_go(ui, at);
+    else if (*words)
+        ui_say(ui, ROLE_WARN, "no stage has '%s' in its name or its words", words);
+    else
+        ui_say(ui, ROLE_DIM, "nothing is sought yet: / finds a stage by a word or its number");
+}
+
+/* "hash" a stage, "3" the third, "q:12" the query that is followed. */
+static void step_search(Ui *ui, const char *text)
+{
+    bool    query = !strncmp(text, "q:", 2);
+    int64_t number;
+    Step    step;
+
+    if (!stepping_now(ui, &step))
+        return;
+    if (!text_whole(query ? text + 2 : text, &number)) {
+        if (*text)
+            snprintf(ui->stepping.sought, sizeof(ui->stepping.sought), "%s", text);
+        step_seek(ui, 1);
+    } else if (number < !query || number >= (query ? step.run->n : step.count + 1)) {
+        ui_say(ui, ROLE_WARN, "%s %lld is outside %d..%lld", query ? "query" : "stage",
+               (long long)number, !query, (long long)(query ? step.run->n - 1 : step.count));
+    } else if (query) {
+        step_move_row(ui, (int)(number - step.row));
+    } else {
+        step_go(ui, (int)number - 1);
+    }
+}
+
+/* ---- playing -------------------------------------------------------------------- */
+
 void action_step_play(Ui *ui)
 {
     Stepping *s = &ui->stepping;
@@ -658,6 +726,7 @@ const Screen screen_step = {
     .scope = IN_STEP,
     .scope_now = step_scope,
     .hint = pane_hint,
+    .find = step_search,
     .draw = step_draw,
     .prepare = step_prepare,
     .pending = step_pending,

@@ -135,11 +135,25 @@ char *action_keys(const Action *action, char *text, size_t size)
     return text;
 }
 
+/* "1 Browse, 2 Compare": all that have the key; false: none. */
+static bool screens_of_key(unsigned below, uint32_t key, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < SCREEN_COUNT && used < size; i++)
+        if (screens[i]->tab && !(screens[i]->scope & below) &&
+            action_of_key(screens[i]->scope, key))
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     screens[i]->tab);
+    return used > 0;
+}
+
 void action_say_none(Ui *ui, uint32_t key)
 {
     unsigned scope = ui_scope(ui), below = ui_screen_scope(ui);
     bool     help = action_find("help")->scope & scope;
-    char     label[32];
+    char     label[32], tabs[96];
 
     key_label(key, label, sizeof(label));
     if (ui->overlay_count && action_of_key(below, key)) {
@@ -151,13 +165,10 @@ void action_say_none(Ui *ui, uint32_t key)
         ui_hint(ui, "%s needs a pane: a adds one, 1 is the list", label);
         return;
     }
-    for (size_t i = 0; help && i < SCREEN_COUNT; i++)
-        if (screens[i]->tab && !(screens[i]->scope & below) &&
-            action_of_key(screens[i]->scope, key)) {
-            ui_hint(ui, "%s works in %s, not here; ? lists what works here", label,
-                    screens[i]->tab);
-            return;
-        }
+    if (help && screens_of_key(below, key, tabs, sizeof(tabs))) {
+        ui_hint(ui, "%s works in %s, not here; ? lists what works here", label, tabs);
+        return;
+    }
     ui_hint(ui, "%s does nothing here; %s", label,
             help ? "? lists what works" : "Esc closes this");
 }

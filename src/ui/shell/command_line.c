@@ -391,7 +391,9 @@ static void consider_inputs(Ui *ui, Found *f)
     }
 }
 
-static void consider_all(Found *f, bool first_word)
+/* What a line may be: mechanisms, and as its first word all else that runs. */
+static void each_word(bool first_word, void (*each)(void *context, const char *word),
+                      void *context)
 {
     const Command   *command;
     const Mechanism *mechanism;
@@ -399,14 +401,19 @@ static void consider_all(Found *f, bool first_word)
 
     for (size_t i = 0; first_word && (command = command_at(i)); i++)
         if (command->run)
-            found_add(f, command->name);
+            each(context, command->name);
     for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
-        found_add(f, mechanism->id);
+        each(context, mechanism->id);
     for (size_t i = 0; first_word && command_typed(i).word; i++)
-        found_add(f, command_typed(i).word);
+        each(context, command_typed(i).word);
     for (size_t i = 0; first_word && (action = action_at(i)); i++)
         if (action->scope & IN_SCREENS && !command_find(action->id))
-            found_add(f, action->id);
+            each(context, action->id);
+}
+
+static void consider_all(Found *f, bool first_word)
+{
+    each_word(first_word, found_add, f);
 }
 
 /* A mechanism with its parameters, for the layers of a model. */
@@ -480,43 +487,46 @@ typedef struct Typed {
     bool        alone; /* also without an argument; otherwise that is the command or action */
     void (*run)(Ui *ui, const char *rest);
     void (*complete)(Ui *ui, Found *found); /* NULL: nothing to complete */
-    const char *help; /* NULL: an action of that name has it */
+    const char *help;  /* NULL: an action of that name has it */
+    const char *takes; /* what follows the word, where it has a help */
 } Typed;
 
 static const Typed typed[] = {
-    { PRESET_WORD, false, panes_open_preset, consider_presets, NULL },
-    { "view", true, compare_typed_view, consider_views, NULL },
-    { "vary", false, vary_enter, consider_params, NULL },
-    { "smallest", false, vary_enter_goal, consider_params, NULL },
-    { "save", true, saving_typed_save, consider_sessions, NULL },
-    { "restore", true, saving_typed_restore, consider_sessions, NULL },
-    { "lesson", true, lessons_typed, consider_lessons, NULL },
-    { "record", true, journal_typed_record, consider_stop, NULL },
-    { "history", false, journal_typed_history, NULL, NULL },
-    { "messages", false, messages_typed, consider_keep, NULL },
-    { "script", false, console_typed_script, NULL, NULL },
-    { "theme", false, theme_typed, consider_themes, NULL },
-    { "glyphs", false, glyphs_typed, consider_glyphs, NULL },
+    { PRESET_WORD, false, panes_open_preset, consider_presets, NULL, "" },
+    { "view", true, compare_typed_view, consider_views, NULL, "" },
+    { "vary", false, vary_enter, consider_params, NULL, "" },
+    { "smallest", false, vary_enter_goal, consider_params, NULL, "" },
+    { "save", true, saving_typed_save, consider_sessions, NULL, "" },
+    { "restore", true, saving_typed_restore, consider_sessions, NULL, "" },
+    { "lesson", true, lessons_typed, consider_lessons, NULL, "" },
+    { "record", true, journal_typed_record, consider_stop, NULL, "" },
+    { "history", false, journal_typed_history, NULL, NULL, "" },
+    { "messages", false, messages_typed, consider_keep, NULL, "" },
+    { "script", false, console_typed_script, NULL, NULL, "" },
+    { "theme", false, theme_typed, consider_themes, NULL, "" },
+    { "glyphs", false, glyphs_typed, consider_glyphs, NULL, "" },
     { "open", false, input_typed_open, consider_inputs,
-      "another input for all panes: FILE, MODEL TEXT, synthetic:NAME or sample:NAME" },
-    { "layer", false, input_typed_layer, NULL, "the input's layer, from 0" },
-    { "head", false, input_typed_head, NULL, "the head that is shown, from 0" },
+      "another input for all panes: FILE, MODEL TEXT, synthetic:NAME or sample:NAME", "INPUT" },
+    { "layer", false, input_typed_layer, NULL, "the input's layer, from 0", "N" },
+    { "head", false, input_typed_head, NULL, "the head that is shown, from 0", "N" },
     { "n", false, input_typed_n, NULL,
-      "number of tokens: the first of a file, or generated; 32k is 32000, 32Ki is 32768" },
-    { "d", false, input_typed_d, NULL, "head size of generated q, k, v" },
-    { "heads", false, input_typed_heads, NULL, "number of heads of generated q, k, v" },
-    { "seed", false, input_typed_seed, NULL, "seed of the input and of all panes" },
+      "number of tokens: the first of a file, or generated; 32k is 32000, 32Ki is 32768",
+      "N" },
+    { "d", false, input_typed_d, NULL, "head size of generated q, k, v", "N" },
+    { "heads", false, input_typed_heads, NULL, "number of heads of generated q, k, v", "N" },
+    { "seed", false, input_typed_seed, NULL, "seed of the input and of all panes", "N" },
     { "budget", true, budget_typed, consider_budgets,
-      "sizes of all panes that take this share of exact attention's pairs=5% or flops=5%" },
+      "sizes of all panes that take this share of exact attention's pairs=5% or flops=5%",
+      "SHARE" },
     { "quality", true, quality_typed, NULL,
-      "each head of each pane against exact attention: mass, output error" },
+      "each head of each pane against exact attention: mass, output error", "" },
     { "decode", true, decode_typed, NULL,
-      "what one token more costs each pane: cache, bytes and FLOPs of a step, its time" },
+      "what one token more costs each pane: cache, bytes and FLOPs of a step, its time", "" },
     { "causal", true, input_typed_causal, consider_causal,
-      "on, off, or input: whether a token sees those after it" },
-    { "model", false, model_typed, NULL, "a model and a text: PATH TEXTFILE" },
+      "on, off, or input: whether a token sees those after it", "WORD" },
+    { "model", false, model_typed, NULL, "a model and a text: PATH TEXTFILE", "PATH TEXT" },
     { "swap", true, swap_typed, consider_swap,
-      "a mechanism in the model: MECH [LAYERS], or @FILE" },
+      "a mechanism in the model: MECH [LAYERS], or @FILE", "MECH" },
 };
 #define TYPED_COUNT (sizeof(typed) / sizeof(*typed))
 
@@ -524,7 +534,17 @@ TypedHelp command_typed(size_t index)
 {
     for (size_t i = 0; i < TYPED_COUNT; i++)
         if (typed[i].help && index-- == 0)
-            return (TypedHelp){ typed[i].word, typed[i].help };
+            return (TypedHelp){ typed[i].word, typed[i].help, typed[i].takes };
+    return (TypedHelp){ 0 };
+}
+
+TypedHelp command_typed_named(const char *word)
+{
+    TypedHelp named;
+
+    for (size_t i = 0; (named = command_typed(i)).word; i++)
+        if (!strcmp(named.word, word))
+            return named;
     return (TypedHelp){ 0 };
 }
 
@@ -551,13 +571,28 @@ static bool run_typed(Ui *ui, const char *line)
     if (!t)
         return false;
     line += strcspn(line, " ");
-    if ((!*line && !t->alone) || (t->run == model_typed && strstr(line, " --")))
+    if ((!*line && !t->alone) || (command_find(t->word) && strstr(line, " --")))
         return false; /* with options it is the command */
     snprintf(rest, sizeof(rest), "%s", line + strspn(line, " "));
     for (size_t end = strlen(rest); end && rest[end - 1] == ' ';)
         rest[--end] = '\0';
     t->run(ui, rest);
     return true;
+}
+
+static void offer_word(void *nearest, const char *word)
+{
+    meant_offer(nearest, word);
+}
+
+static void say_unknown(Ui *ui, const char *word)
+{
+    Meant nearest = { word, NULL, 2 + (int)strlen(word) / 4 };
+
+    each_word(true, offer_word, &nearest);
+    ui_say(ui, ROLE_ERROR, "'%s' is no command, action or mechanism%s%s%s; Ctrl-P lists "
+           "everything", word, nearest.name ? "; nearest is '" : "",
+           nearest.name ? nearest.name : "", nearest.name ? "'" : "");
 }
 
 void command_enter(Ui *ui, const char *line)
@@ -592,8 +627,7 @@ void command_enter(Ui *ui, const char *line)
     } else if (lesson_place(word)) {
         ui_say(ui, ROLE_WARN, "'%s' is a lesson: :lesson %s opens it", word, word);
     } else {
-        ui_say(ui, ROLE_ERROR, "'%s' is no command, action or mechanism; Ctrl-P lists everything",
-               word);
+        say_unknown(ui, word);
     }
 }
 

@@ -23,7 +23,8 @@ typedef struct Choice {
     const Action    *action;  /* or */
     const Mechanism *mechanism;
     char             way; /* to a mechanism: 'i' its card, 's' its stages; else its pane */
-    const char      *lesson;
+    const LessonItem *lesson;
+    int              number; /* of the lesson, from 1 */
     const Command   *command;
     const Preset    *preset;
     const Gloss     *gloss;
@@ -100,6 +101,15 @@ static unsigned scope_below(const Ui *ui)
                                  : ui_screen_scope(ui);
 }
 
+/* ":heads PATH" beside ":heads N": what follows tells a command from a typed line of its name. */
+static void command_words(const Command *command, char *keys, size_t size)
+{
+    const char *takes = command_typed_named(command->name).word ? command->arguments : "";
+
+    snprintf(keys, size, ":%s%s%.*s", command->name, *takes ? " " : "",
+             (int)strcspn(takes, " "), takes);
+}
+
 static void choice_text(const Choice *c, char *keys, size_t keys_size, char *text, size_t size)
 {
     keys[0] = '\0';
@@ -114,8 +124,10 @@ static void choice_text(const Choice *c, char *keys, size_t keys_size, char *tex
                              : c->way == 's' ? "the stages of %s, one after the other"
                                              : "open %s", c->mechanism->title);
     } else if (c->lesson) {
-        snprintf(keys, keys_size, "lesson %d", lesson_place(c->lesson));
-        snprintf(text, size, "begin the lesson %s", c->lesson);
+        snprintf(keys, keys_size, "lesson %d", c->number);
+        snprintf(text, size, "begin the lesson %s%s%s", c->lesson->id,
+                 c->lesson->lesson ? ": " : "",
+                 c->lesson->lesson ? c->lesson->lesson->title : "");
     } else if (c->preset) {
         snprintf(keys, keys_size, "%s", c->preset->id);
         snprintf(text, size, "open %s (%s)", c->preset->title, c->preset->source);
@@ -123,16 +135,17 @@ static void choice_text(const Choice *c, char *keys, size_t keys_size, char *tex
         snprintf(keys, keys_size, "%s", c->gloss->word);
         snprintf(text, size, "%s", c->gloss->text);
     } else if (c->typed.word) {
-        snprintf(keys, keys_size, ":%s", c->typed.word);
+        snprintf(keys, keys_size, ":%s%s%s", c->typed.word, *c->typed.takes ? " " : "",
+                 c->typed.takes);
         snprintf(text, size, "%s", c->typed.help);
     } else {
-        snprintf(keys, keys_size, ":%s", c->command->name);
+        command_words(c->command, keys, keys_size);
         snprintf(text, size, "%s", c->command->help);
     }
 }
 
 /* Every word that is typed is somewhere in the choice. */
-static bool has_words(const char *wanted, const char *keys, const char *text, const char *id)
+static bool has_words(const char *wanted, const char *keys, const char *text, const char *topics)
 {
     char word[128];
 
@@ -140,7 +153,7 @@ static bool has_words(const char *wanted, const char *keys, const char *text, co
         size_t length = strcspn(wanted, " ");
 
         snprintf(word, sizeof(word), "%.*s", (int)(length < 120 ? length : 120), wanted);
-        if (!strcasestr(keys, word) && !strcasestr(text, word) && !strcasestr(id, word))
+        if (!strcasestr(keys, word) && !strcasestr(text, word) && !strcasestr(topics, word))
             return false;
         wanted += length;
     }
@@ -159,25 +172,68 @@ static const char *typed_argument(const Ui *ui, const TypedHelp *typed)
     return *wanted ? wanted : NULL;
 }
 
+/* What it is about, beside what its line says. */
+static void choice_topics(const Choice *c, Text *out)
+{
+    if (c->action)
+        text_add(out, c->action->id);
+    else if (c->mechanism && c->mechanism->lesson)
+        text_add(out, c->mechanism->lesson);
+    else if (c->lesson)
+        lessons_topics(c->lesson, out);
+}
+
 static void add_choice(const Ui *ui, Choices *list, Choice choice)
 {
-    const char *wanted = ui->help.filter.text;
-    char        keys[128], text[512];
+    char keys[128], text[512];
+    Text topics = { 0 };
 
     choice_text(&choice, keys, sizeof(keys), text, sizeof(text));
-    if (list->count == CHOICES_MOST ||
-        (!has_words(wanted, keys, text,
-                    choice.action ? choice.action->id
-                    : choice.mechanism && choice.mechanism->lesson ? choice.mechanism->lesson
-                                                                   : "") &&
-         !typed_argument(ui, &choice.typed)))
-        return;
-    list->items[list->count++] = choice;
+    choice_topics(&choice, &topics);
+    if (list->count < CHOICES_MOST &&
+        (has_words(ui->help.filter.text, keys, text, text_str(&topics)) ||
+         typed_argument(ui, &choice.typed)))
+        list->items[list->count++] = choice;
+    text_free(&topics);
 }
+
+/* ---- lessons ----------------------------------------------------------------- */
+
+static bool is_listed(const Choices *list, const LessonItem *lesson)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].lesson == lesson)
+            return true;
+    return false;
+}
+
+/* Of a lesson that came with the program; those stand first in the list. */
+static Choice lesson_choice(Ui *ui, const char *id)
+{
+    int place = lesson_place(id);
+
+    return (Choice){ .lesson = place ? lessons_at(ui, place - 1) : NULL, .number = place };
+}
+
+/* As soon as something is looked for; first those that the words name. */
+static void add_lessons(Ui *ui, Choices *list)
+{
+    const LessonItem *item;
+
+    if (!*ui->help.filter.text || ui->compare.adding)
+        return;
+    for (int by_topic = 0; by_topic < 2; by_topic++)
+        for (int i = 0; (item = lessons_at(ui, i)); i++)
+            if ((by_topic || strcasestr(ui->help.filter.text, item->id)) &&
+                !is_listed(list, item))
+                add_choice(ui, list, (Choice){ .lesson = item, .number = i + 1 });
+}
+
+/* ---- mechanisms and all else ------------------------------------------------- */
 
 #define WAYS_MOST 4 /* mechanisms that are offered with card, stages and lesson */
 
-static void add_ways(const Ui *ui, Choices *list)
+static void add_ways(Ui *ui, Choices *list)
 {
     const Mechanism *found[WAYS_MOST] = { 0 };
     int              count = list->count;
@@ -187,20 +243,17 @@ static void add_ways(const Ui *ui, Choices *list)
     for (int i = 0; i < count; i++)
         found[i] = list->items[i].mechanism;
     for (int i = 0; i < count; i++) {
-        const char *lesson = found[i]->lesson;
+        Choice lesson = lesson_choice(ui, found[i]->lesson);
 
         list->items[list->count++] = (Choice){ .mechanism = found[i], .way = 'i' };
         list->items[list->count++] = (Choice){ .mechanism = found[i], .way = 's' };
-        for (int k = 0; k < i; k++) /* a lesson of several mechanisms stands once */
-            lesson = lesson && found[k]->lesson && !strcmp(found[k]->lesson, lesson) ? NULL
-                                                                                     : lesson;
-        if (lesson_place(lesson))
-            list->items[list->count++] = (Choice){ .lesson = lesson };
+        if (lesson.lesson && !is_listed(list, lesson.lesson)) /* one of several stands once */
+            list->items[list->count++] = lesson;
     }
 }
 
 /* First of all in the list. */
-static void add_mechanisms(const Ui *ui, Choices *list)
+static void add_mechanisms(Ui *ui, Choices *list)
 {
     const Mechanism *mechanism;
 
@@ -221,15 +274,22 @@ static void add_others(const Ui *ui, Choices *list)
             add_choice(ui, list, (Choice){ .command = command });
 }
 
-/* Words of the glossary, as soon as something is looked for; the one called so goes first. */
+/* The word of the glossary that is called so. */
+static void add_called(const Ui *ui, Choices *list)
+{
+    const Gloss *called = gloss_find(ui->help.filter.text);
+
+    if (called && list->count < CHOICES_MOST && !ui->compare.adding)
+        list->items[list->count++] = (Choice){ .gloss = called };
+}
+
+/* Words of the glossary, as soon as something is looked for. */
 static void add_glossary(const Ui *ui, Choices *list)
 {
     const Gloss *called = gloss_find(ui->help.filter.text), *gloss;
 
     if (!*ui->help.filter.text || ui->compare.adding)
         return;
-    if (called && list->count < CHOICES_MOST)
-        list->items[list->count++] = (Choice){ .gloss = called };
     for (size_t i = 0; (gloss = gloss_at(i)); i++)
         if (gloss != called)
             add_choice(ui, list, (Choice){ .gloss = gloss });
@@ -263,11 +323,13 @@ static void add_keys(const Ui *ui, Choices *list)
     }
 }
 
-static void make_choices(const Ui *ui, Choices *list)
+static void make_choices(Ui *ui, Choices *list)
 {
     *list = (Choices){ 0 };
-    if (ui->help.palette)
+    if (ui->help.palette) {
         add_mechanisms(ui, list);
+        add_lessons(ui, list);
+    }
     if (!ui->compare.adding)
         add_keys(ui, list);
     if (ui->help.palette && !ui->compare.adding)
@@ -277,6 +339,8 @@ static void make_choices(const Ui *ui, Choices *list)
         add_mechanisms(ui, list);
         add_others(ui, list);
     }
+    add_called(ui, list);
+    add_lessons(ui, list); /* those that do not stand above */
     add_glossary(ui, list);
 }
 
@@ -458,7 +522,7 @@ void action_choice_run(Ui *ui)
         open_mechanism(ui, choice.mechanism, choice.way != 's' &&
                        (adding || ui->screen == SCREEN_COMPARE));
     else if (choice.lesson)
-        lessons_typed(ui, choice.lesson);
+        lessons_typed(ui, choice.lesson->id);
     else if (choice.preset)
         panes_open_preset(ui, choice.preset->id);
     else if (choice.gloss)

@@ -117,7 +117,7 @@ void action_prompt_run(Ui *ui)
     snprintf(line, sizeof(line), "%s", p->field.text);
     ui_pop(ui);
     if (p->kind == PROMPT_SEARCH) {
-        ui->screens[ui_has(ui, SCREEN_TEXT) ? SCREEN_TEXT : SCREEN_COMPARE]->find(ui, line);
+        ui->screens[ui_has(ui, SCREEN_TEXT) ? SCREEN_TEXT : ui->screen]->find(ui, line);
         return;
     }
     if (p->kind == PROMPT_ASK) {

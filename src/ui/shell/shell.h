@@ -38,9 +38,10 @@ void command_end(Ui *ui);
 
 /* A word of the explorer's own that takes an argument: "layer N"; NULL past the end. */
 typedef struct TypedHelp {
-    const char *word, *help;
+    const char *word, *help, *takes;
 } TypedHelp;
 TypedHelp command_typed(size_t index);
+TypedHelp command_typed_named(const char *word);
 /* A command, an action, a mechanism, or a word of the command line's own. */
 bool command_line_knows(const char *word);
 

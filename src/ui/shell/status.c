@@ -8,6 +8,7 @@
 
 #include "app/program.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/journal.h"
@@ -62,8 +63,10 @@ typedef enum InputField { FIELD_N, FIELD_PLACE, FIELD_NAME, FIELD_M, FIELD_CAUSA
 /* whole: with `synthetic:`, the generator's arguments and the file's ending. */
 static void add_input_name(const Input *input, bool whole, Text *out)
 {
+    const char *scheme = strchr(input->name, ':');
     bool        made = !strncmp(input->name, "synthetic:", 10);
-    const char *name = made && !whole ? input->name + 10 : input_short_name(input);
+    bool        shipped = !strncmp(input->name, "sample:", 7);
+    const char *name = (made || shipped) && !whole ? scheme + 1 : input_short_name(input);
 
     text_addf(out, "%.*s", (int)strcspn(name, whole ? "" : ".("), name);
 }
@@ -114,7 +117,38 @@ static void describe_input(const Ui *ui, const Input *input, int count, bool who
     }
 }
 
-/* As much as there is room for: all, with a shorter name, then with fewer fields. */
+#define NAME_LEAST 4 /* columns of a name that is cut */
+
+/* "induc… n=96": the name cut to the room beside device and length, one blank between them; false:
+ * there is no room for a name. */
+static bool cut_name(const Ui *ui, const Input *input, int room, Text *out)
+{
+    const char *cut = "", *end;
+    Text        name = { 0 }, rest = { 0 };
+    int         columns;
+
+    add_input_name(input, false, &name);
+    describe_input(ui, input, FIELD_NAME, false, &rest);
+    columns = room - term_width(text_str(&rest)) - 1;
+    end = text_str(&name) + name.length;
+    if (term_width(text_str(&name)) > columns) {
+        cut = ui->term->utf8 ? "\xe2\x80\xa6" : "~";
+        end = text_str(&name);
+        for (int i = 0; i < columns - 1 && *end; i++)
+            utf8_next(&end);
+    }
+    if (columns >= NAME_LEAST) {
+        text_clear(out);
+        text_addf(out, "%.*s%s %s", (int)(end - text_str(&name)), text_str(&name), cut,
+                  text_str(&rest));
+    }
+    text_free(&name);
+    text_free(&rest);
+    return columns >= NAME_LEAST;
+}
+
+/* As much as there is room for: all; with a shorter name; with fewer fields, down to the device,
+ * the name and the length; with the name cut; without the name. */
 static void fit_input(const Ui *ui, int room, Text *out)
 {
     const Input *input = session_input(ui->session);
@@ -122,7 +156,11 @@ static void fit_input(const Ui *ui, int room, Text *out)
     if (!input)
         return;
     describe_input(ui, input, FIELD_COUNT, true, out);
-    for (int count = FIELD_COUNT; count > 0 && term_width(text_str(out)) > room; count--)
+    for (int count = FIELD_COUNT; count > FIELD_NAME && term_width(text_str(out)) > room; count--)
+        describe_input(ui, input, count, false, out);
+    if (term_width(text_str(out)) > room && cut_name(ui, input, room, out))
+        return;
+    for (int count = FIELD_NAME; count > 0 && term_width(text_str(out)) > room; count--)
         describe_input(ui, input, count, false, out);
     if (term_width(text_str(out)) > room)
         text_clear(out);

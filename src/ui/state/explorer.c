@@ -32,6 +32,17 @@ void ui_window(Ui *ui, Area area, const char *title)
     ui_frame(ui, area, title, true);
 }
 
+void ui_more(Ui *ui, int y, int x, int above, int below)
+{
+    Style dim = ui_style(ui, ROLE_DIM);
+
+    if (above > 0 && below > 0)
+        term_textf(ui->term, y, x, 32, dim, " %d more above, %d below ", above, below);
+    else if (above > 0 || below > 0)
+        term_textf(ui->term, y, x, 32, dim, " %d more %s ", above > 0 ? above : below,
+                   above > 0 ? "above" : "below");
+}
+
 int ui_scroll(int top, int line, int room)
 {
     return line < top ? line : line >= top + room ? line - room + 1 : top;

@@ -153,7 +153,8 @@ typedef struct Compare {
     Marks marks; /* queries seen together */
     bool adding; /* a mechanism is being picked for one pane more */
     bool align; /* one common view is chosen once all panes have a result */
-    char sought[64];
+    char sought[64]; /* a token, which n goes on to; "": nothing */
+    bool seeks_keys; /* among the keys, not the queries */
     int  drag_y, drag_x; /* -1: no drag */
 } Compare;
 
@@ -171,6 +172,7 @@ typedef struct Stepping {
     double due;      /* when playing goes on, seconds */
     int64_t token;   /* first of the line of tokens in sight */
     int64_t row;     /* query whose running numbers are shown; -1: the last */
+    char    sought[64]; /* in the names and notes of stages; "": nothing */
 } Stepping;
 
 /* What the profile screen shows: profile.h. */
@@ -352,6 +354,8 @@ void  ui_frame(Ui *ui, Area area, const char *title, bool focused);
 void  ui_window(Ui *ui, Area area, const char *title);
 /* The first line of a list in sight, so that `line` is among the `room` lines from there on. */
 int   ui_scroll(int top, int line, int room);
+/* How many lines of a list are out of sight; nothing where all are seen. */
+void  ui_more(Ui *ui, int y, int x, int above, int below);
 /* The message line is taken: by a message, or by what runs. */
 bool  ui_line_taken(const Ui *ui);
 /* Something runs that Ctrl-C would stop. */

@@ -182,11 +182,12 @@ TEST(numbers_are_read_as_people_write_them)
                  { "4x", 4, NULL },         { "2^10", 1024, NULL },  { "1/64", 1 / 64., NULL },
                  { "1 - 1/4", 0.75, NULL }, { "4*(2+3)", 20, NULL }, { "-2^2", -4, NULL },
                  { "2^-2", 0.25, NULL },    { "4*1.5k", 6000, NULL }, { "1,024*2", 2048, NULL },
-                 { "64*4 KiB", 256, "KiB" }, { "1e-3*2", 0.002, NULL } };
+                 { "64*4 KiB", 256, "KiB" }, { "1e-3*2", 0.002, NULL }, { ".5", 0.5, NULL },
+                 { "3/4 - .25", 0.5, NULL } };
     static const char *const bad[] = { "",    "k",   "12 apples", "nan",
                                        "inf", "--1", "1,5,5",     "12 ms",
                                        "64*", "*64", "(2",        "2)",
-                                       "1/0", "2**3", ".5" };
+                                       "1/0", "2**3", "." };
     Error  err = ERROR_INIT;
     double value;
 
@@ -203,9 +204,9 @@ TEST(a_number_is_known_as_it_is_typed)
 {
     static const char *const good[] = { "-", "1", "1.", "1,5", "1 2", "12 k", "12%", "1.5M",
                                         "64*", "64*64", "64x", "64x6", "1/", "(", "(1+2)*3", "1-",
-                                        "2^10", "2k*3" };
-    static const char *const bad[] = { ".", ",", "i", "12i", "1.5.", "12v", "12m", "*", "2**", "2)",
-                                       "64*i", "()", "/", "x" };
+                                        "2^10", "2k*3", ".", ".5", "3/.5" };
+    static const char *const bad[] = { "..", ",",  "i",    "12i", "1.5.", "12v", "12m", "*",
+                                       "2**", "2)", "64*i", "()",  "/",    "x" };
 
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         CHECK(lesson_number_begins(good[i], NULL), "'%s' was refused", good[i]);
