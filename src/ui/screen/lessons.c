@@ -195,7 +195,7 @@ static void leave_list(Ui *ui)
     ui->screen = SCREEN_BROWSE;
 }
 
-static void leave_lesson(Ui *ui)
+void lessons_close(Ui *ui)
 {
     lessons_leave(ui);
     ui->screen = SCREEN_LESSONS;
@@ -240,9 +240,7 @@ void lesson_finish(Ui *ui)
     ui->dirty = true;
 }
 
-/* The next unfinished lesson after the one that runs, around the list; NULL: none, or it is in no
- * list. */
-static const LessonItem *next_item(const Lessons *l)
+const LessonItem *lessons_following(const Lessons *l)
 {
     for (int i = 1; i < l->count && l->running != l->named; i++) {
         const LessonItem *item = &l->items[(l->cursor + i) % l->count];
@@ -268,7 +266,7 @@ static void close_lesson(Ui *ui)
 void lessons_next(Ui *ui)
 {
     Lessons          *l = &ui->lessons;
-    const LessonItem *next = next_item(l);
+    const LessonItem *next = lessons_following(l);
 
     if (next && lessons_begin(ui, next->id, -1))
         return;
@@ -467,250 +465,7 @@ static void lessons_search(Ui *ui, const char *text)
 
 #define WIDE_FROM 140 /* columns from which the list and the card share them evenly */
 
-/* ---- a step ------------------------------------------------------------------------------- */
-
-static Role role_of(LessonLineKind kind)
-{
-    switch (kind) {
-    case LESSON_LINE_TASK: return ROLE_TITLE;
-    case LESSON_LINE_DONE:
-    case LESSON_LINE_RIGHT: return ROLE_GOOD;
-    case LESSON_LINE_NOW: return ROLE_KEY;
-    case LESSON_LINE_QUESTION: return ROLE_TITLE;
-    case LESSON_LINE_CHOSEN: return ROLE_SELECT;
-    case LESSON_LINE_WRONG: return ROLE_WARN;
-    case LESSON_LINE_HINT: return ROLE_DIM;
-    default: return ROLE_TEXT;
-    }
-}
-
-static void draw_page_line(Ui *ui, const LessonPage *page, int index, int y, Area inside)
-{
-    const LessonLine *line = &page->lines[index];
-    Style             style = ui_style(ui, role_of(line->kind));
-
-    if (line->kind == LESSON_LINE_FIELD) {
-        const LessonStep *step = &ui->lessons.running->steps[ui->lessons.step];
-        int               x = inside.x + 2;
-
-        x += term_text(ui->term, y, x, 8, "answer", ui_style(ui, ROLE_DIM)) + 1;
-        if (ui->lessons.sight.answered && !ui->lessons.field.length) {
-            term_text(ui->term, y, x, 16, "given before", ui_style(ui, ROLE_DIM));
-            return;
-        }
-        field_draw(&ui->lessons.field, ui->term, y, x, 16, ui_style(ui, ROLE_FIELD));
-        if (step->unit)
-            term_text(ui->term, y, x + 17, 12, step->unit, ui_style(ui, ROLE_DIM));
-        return;
-    }
-    if (line->kind == LESSON_LINE_CHOSEN)
-        term_fill(ui->term, (Area){ y, inside.x, 1, inside.w }, ' ', style);
-    term_text(ui->term, y, inside.x, inside.w, lesson_line(page, index), style);
-}
-
-/* Keeps the scroll position inside the text. */
-static void bound_scroll(Lessons *l, int lines, int room)
-{
-    int most = lines > room ? lines - room : 0;
-
-    l->scroll = l->scroll > most ? most : l->scroll;
-    l->scroll = l->scroll < 0 ? 0 : l->scroll;
-}
-
-static const char *foot_words(const Ui *ui)
-{
-    const Lessons *l = &ui->lessons;
-
-    if (l->over)
-        return next_item(l) ? "Enter: next lesson" : "Enter: list";
-    if (ui->compare.count < l->opened || lesson_instead(ui))
-        return "r brings the panes back";
-    return lesson_step_is_done(ui) ? "Enter or . goes on" : "";
-}
-
-static void draw_dock_foot(Ui *ui, Area area, int below)
-{
-    const char *text = foot_words(ui);
-    int x = area.x + area.w - 2 - term_width(text);
-
-    if (below > 0)
-        term_textf(ui->term, area.y + area.h - 1, area.x + 2, 20, ui_style(ui, ROLE_DIM),
-                   " %d more: PgDn ", below);
-    if (*text)
-        term_textf(ui->term, area.y + area.h - 1, x - 1, term_width(text) + 2,
-                   ui_style(ui, ROLE_GOOD), " %s ", text);
-}
-
-static void draw_lesson_page(Ui *ui, Area area, const LessonPage *page)
-{
-    Lessons *l = &ui->lessons;
-    Area     inside = { area.y + 1, area.x + 2, area.h - 2, area.w - 4 };
-    int      from;
-
-    bound_scroll(l, page->count, inside.h);
-    from = l->scroll;
-    for (int i = 0; i < inside.h && from + i < page->count; i++)
-        draw_page_line(ui, page, from + i, inside.y + i, inside);
-    draw_dock_foot(ui, area, page->count - from - inside.h);
-}
-
-/* The step's panes cannot be opened. */
-static void draw_trouble(Ui *ui, Area area, const char *text)
-{
-    Area in = { area.y + 2, area.x + 2, area.h - 4, area.w - 4 };
-    int  used = term_paragraph(ui->term, in, text, ui_style(ui, ROLE_ERROR));
-
-    in.y += used + 1;
-    in.h -= used + 1;
-    term_paragraph(ui->term, in, "r brings the panes back as the step showed them.",
-                   ui_style(ui, ROLE_TEXT));
-}
-
-/* ---- the task above the form of parameters ------------------------------------------------ */
-
-#define FORM_LEAST 9  /* lines of the form, with two parameters in sight */
-#define FORM_USUAL 11 /* with four */
-
-static bool brief_page(Ui *ui, int width, LessonPage *page)
-{
-    Lessons    *l = &ui->lessons;
-    LessonFacts facts;
-    Error       err = ERROR_INIT;
-
-    lesson_facts(ui, &facts);
-    return lesson_brief(l->running, l->step, &facts, &l->sight, width, page, &err);
-}
-
-/* Lines of the words above the form: all in a frame, or, where that has no room, the task. */
-static int brief_height(Area dock, const LessonPage *page, bool *framed)
-{
-    int most = dock.h - FORM_LEAST, lines = 1;
-
-    *framed = page->count + 2 <= dock.h - FORM_USUAL;
-    if (*framed)
-        return page->count + 2;
-    while (lines < page->count && lines < most && page->lines[lines].kind == page->lines[0].kind)
-        lines++;
-    return lines;
-}
-
-Area lesson_form_area(Ui *ui, Area dock)
-{
-    LessonPage page;
-    bool       framed;
-    int        above = 0;
-
-    if (brief_page(ui, dock.w - 4, &page) && page.count)
-        above = brief_height(dock, &page, &framed);
-    lesson_page_free(&page);
-    return (Area){ dock.y + above, dock.x, dock.h - above, dock.w };
-}
-
-static void draw_brief(Ui *ui, Area dock, const char *title)
-{
-    LessonPage page;
-    bool       framed = false;
-    int        height = 0;
-    Area       above = dock;
-
-    term_fill(ui->term, dock, ' ', (Style){ 0 });
-    if (brief_page(ui, dock.w - 4, &page) && page.count)
-        height = brief_height(dock, &page, &framed);
-    above.h = height;
-    if (framed)
-        ui_frame(ui, above, title, false);
-    for (int i = 0; i < page.count && i < height - 2 * framed; i++)
-        draw_page_line(ui, &page, i, dock.y + framed + i,
-                       (Area){ dock.y, dock.x + 2, height, dock.w - 4 });
-    lesson_page_free(&page);
-}
-
-static void draw_closing(Ui *ui, Area area)
-{
-    Lessons          *l = &ui->lessons;
-    const LessonItem *next = next_item(l);
-    LessonPage        page;
-    Error             err = ERROR_INIT;
-
-    term_fill(ui->term, area, ' ', (Style){ 0 });
-    ui_frame(ui, area, l->running->title, lessons_focused(ui));
-    if (lesson_closing(l->running, l->done, next ? next->lesson->title : NULL, area.w - 4, &page,
-                       &err))
-        draw_lesson_page(ui, area, &page);
-    else
-        draw_trouble(ui, area, err.text);
-    lesson_page_free(&page);
-}
-
-static void lesson_draw(Ui *ui, Area area)
-{
-    Lessons          *l = &ui->lessons;
-    const LessonStep *step = &l->running->steps[l->step];
-    LessonFacts       facts;
-    LessonPage        page = { .count = 0 };
-    Error             err = ERROR_INIT;
-    char              title[160];
-
-    if (l->over) {
-        draw_closing(ui, area);
-        return;
-    }
-    snprintf(title, sizeof(title), "%d/%d %.140s", l->step + 1, l->running->count, step->title);
-    term_fill(ui->term, area, ' ', (Style){ 0 });
-    ui_frame(ui, area, title, lessons_focused(ui));
-    lesson_facts(ui, &facts);
-    l->sight.instead = lesson_instead(ui);
-    if (l->problem[0])
-        draw_trouble(ui, area, l->problem);
-    else if (ui_has(ui, SCREEN_PARAMS) && params_area(ui).x < area.w)
-        draw_brief(ui, area, title);
-    else if (lesson_page(l->running, l->step, &facts, &l->sight, area.w - 4, &page, &err))
-        draw_lesson_page(ui, area, &page);
-    else
-        draw_trouble(ui, area, err.text);
-    lesson_page_free(&page);
-}
-
-/* The words above the form have no room for all. */
-static bool brief_is_cut(Ui *ui)
-{
-    Area       all = ui_area(ui);
-    LessonPage page = { .count = 0 };
-    bool       framed = true;
-
-    if (params_area(ui).x < all.x && brief_page(ui, all.x - 4, &page))
-        brief_height(all, &page, &framed);
-    lesson_page_free(&page);
-    return !framed;
-}
-
-/* While a form leaves no room for it above, the message line shows the present state. */
-static bool draw_task(Ui *ui, int y)
-{
-    Lessons          *l = &ui->lessons;
-    const LessonStep *step = &l->running->steps[l->step];
-    LessonFacts       facts;
-    Text              now = { 0 };
-    Error             err = ERROR_INIT;
-    int               x = 1;
-
-    if ((!step->task && !step->now.make && !step->now.fixed) || !brief_is_cut(ui))
-        return false;
-    lesson_facts(ui, &facts);
-    lesson_text(l->running, &step->now, &facts, &now, &err);
-    if (l->sight.done)
-        x += term_text(ui->term, y, x, 6, "done", ui_style(ui, ROLE_GOOD)) + 2;
-    for (char *at = now.data; at && (at = strchr(at, '\n'));)
-        *at = ' ';
-    x += term_text(ui->term, y, x, ui->term->cols - x - 1, text_str(&now),
-                   ui_style(ui, ROLE_KEY)) + 2;
-    if (step->task && !l->sight.done && x + 10 < ui->term->cols)
-        term_text(ui->term, y, x, ui->term->cols - x - 1, step->task, ui_style(ui, ROLE_TITLE));
-    text_free(&now);
-    return true;
-}
-
-/* ---- the list -------------------------------------------------------------------------------- */
+/* ---- the list, drawn ------------------------------------------------------------------------ */
 
 static void draw_item(Ui *ui, int index, int y, Area area)
 {
@@ -798,16 +553,4 @@ const Screen screen_lessons = {
     .find = lessons_search,
     .close = leave_list,
     .end = lessons_end,
-};
-
-const Screen screen_lesson = {
-    .mode = "LESSON",
-    .scope = IN_LESSON,
-    .draw = lesson_draw,
-    .key = lesson_key,
-    .hint = lesson_hint,
-    .close = leave_lesson,
-    .line = draw_task,
-    .poll = lesson_poll,
-    .wake_fd = lesson_wake_fd,
 };

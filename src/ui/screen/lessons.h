@@ -67,14 +67,22 @@ const LessonItem *lessons_at(Ui *ui, int index);
  */
 void lessons_topics(const LessonItem *item, Text *out);
 void lessons_leave(Ui *ui); /* what was open before comes back */
+/* The same, by the key that closes: the list is shown, with a message. */
+void lessons_close(Ui *ui);
+/* The next unfinished lesson after the one that runs, around the list; NULL: none, or it is in no
+ * list. */
+const LessonItem *lessons_following(const Lessons *l);
 /* Marks the step as done and saves the progress, if it is done. */
 void lesson_finish(Ui *ui);
 /* All that is asked of the learner is done. */
 bool lesson_step_is_done(const Ui *ui);
-/* Where the form of parameters stands: below the task, which stays in sight. */
-Area lesson_form_area(Ui *ui, Area dock);
 /* Begins the lesson after this one, or shows the list where there is none. */
 void lessons_next(Ui *ui);
+
+/* ---- lesson_dock.c: the words as they are drawn ---- */
+
+/* Where the form of parameters stands: below the task, which stays in sight. */
+Area lesson_form_area(Ui *ui, Area dock);
 
 /* ---- lesson_step.c: what a step shows, and answering ---- */
 
