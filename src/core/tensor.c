@@ -108,7 +108,8 @@ void *tensor_head(const Tensor *t, int64_t head, int64_t heads)
 
 Tensor tensor_rows(Tensor t, int64_t first, int64_t count)
 {
-    t.data = (char *)t.data + first * t.stride[1] * dtype_size(t.dtype);
+    if (t.data)
+        t.data = (char *)t.data + first * t.stride[1] * dtype_size(t.dtype);
     t.shape[1] = count;
     return t;
 }
