@@ -15,6 +15,7 @@ typedef struct Reader {
     const char *at, *end;
     int64_t     line;      /* 1-based number of the current line */
     char        separator; /* 0: not known yet; ' ' takes runs of blanks */
+    bool        headed;    /* a heading was passed over */
     double     *values;    /* owned by the entry */
     int64_t     count, room, columns, rows;
 } Reader;
@@ -96,8 +97,8 @@ static bool read_line(Reader *r, const char *line, const char *end, Error *err)
     if (!r->separator) {
         char separator = find_separator(line, (size_t)(end - line));
 
-        if (count_numbers(line, end, separator, &all) == 0 && r->line == 1 && !all)
-            return true; /* a heading */
+        if (count_numbers(line, end, separator, &all) == 0 && !r->headed && !all)
+            return r->headed = true;
         r->separator = separator;
     }
     while (next_cell(&line, end, r->separator, &cell, &length)) {

@@ -27,6 +27,7 @@ TEST(matrices_as_text_are_read)
     check_matrix("w.csv", "0.25,0.75\n1,0\n");
     check_matrix("w.csv", "a,b\r\n.25 , 7.5e-1\r\n1,0");
     check_matrix("w.csv", "# a note\n\n0.25;0.75\n1;0\n");
+    check_matrix("w.csv", "# a note\n\na;b\n0.25;0.75\n1;0\n");
     check_matrix("w.tsv", "0.25\t0.75\n1\t0\n");
     check_matrix("w.csv", "  0.25   0.75  \n1 0");
     check_matrix("w.csv", "\xef\xbb\xbf" "0.25,0.75\r\n1,0\r\n"); /* as spreadsheets write it */
