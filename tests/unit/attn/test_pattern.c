@@ -524,4 +524,26 @@ TEST(a_cache_has_new_keys_and_keys_that_leave)
     arena_free(arena);
 }
 
+/* Every second key cuts a run as long as the row: too many pieces to call a function for each. */
+TEST(a_run_is_cut_into_very_many_pieces)
+{
+    enum { KEYS = 100000 };
+    PatternRow row = { 0 }, left = { 0 };
+
+    runs_push(&row, 0, KEYS, 1, COMPONENT_WINDOW);
+    for (int64_t j = 0; j < KEYS; j += 2)
+        runs_push(&row, j, 1, 1, COMPONENT_GLOBAL);
+    runs_difference(&row, 0, 1);
+    assert_int_equal(pattern_row_cells(&row), KEYS / 2);
+    for (int64_t j = 0; j < KEYS; j += 2)
+        runs_push(&left, j, 1, 1, COMPONENT_GLOBAL);
+    runs_push(&left, 0, KEYS, 1, COMPONENT_WINDOW);
+    runs_union(&left, 0, KEYS / 2);
+    runs_tidy(&left, 0);
+    assert_int_equal(pattern_row_cells(&left), KEYS);
+    assert_int_equal(left.count, KEYS);
+    pattern_row_free(&row);
+    pattern_row_free(&left);
+}
+
 SUITE(NULL, NULL)
