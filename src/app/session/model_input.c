@@ -1,6 +1,7 @@
 /* model_input.c -- a model's layer as an input; see model_input.h. */
 #include "app/session/model_input.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>
@@ -226,22 +227,29 @@ bool model_spec_absolute(const char *spec, Text *out, Error *err)
 
 /* ---- layers and heads ---------------------------------------------------------- */
 
-static bool parse_range(const char **at, long long *first, long long *last)
+/* A number of digits alone: strtoll takes blanks and signs, too. */
+static bool parse_place(const char **at, long long *out)
 {
     char *end;
 
-    *first = strtoll(*at, &end, 10);
-    if (end == *at || **at == '-')
+    if (!isdigit((unsigned char)**at))
+        return false;
+    *out = strtoll(*at, &end, 10);
+    *at = end;
+    return true;
+}
+
+static bool parse_range(const char **at, long long *first, long long *last)
+{
+    if (!parse_place(at, first))
         return false;
     *last = *first;
-    if (*end == '-') {
-        *at = end + 1;
-        *last = strtoll(*at, &end, 10);
-        if (end == *at || **at == '-')
+    if (**at == '-') {
+        ++*at;
+        if (!parse_place(at, last))
             return false;
     }
-    *at = end;
-    return *at && (!**at || **at == ',');
+    return !**at || **at == ',';
 }
 
 bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
