@@ -477,6 +477,23 @@ TEST(a_beginning_is_as_loaded)
         }
 }
 
+/* A beginning owns its words, also the warning. */
+TEST(a_beginning_keeps_the_warning)
+{
+    static float values[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    Tensor       t = tensor_of(DT_F32, 2, (int64_t[]){ 4, 2 }, values);
+    Error        err = ERROR_INIT;
+    Input       *whole = input_from_tensors(&t, &t, &t, NULL, NULL, &err), *cut;
+
+    assert_non_null(whole);
+    whole->warning = arena_strdup(whole->arena, "a mask is not used");
+    cut = input_cut(whole, 2, &err);
+    input_free(whole);
+    assert_non_null(cut);
+    assert_string_equal(cut->warning, "a mask is not used");
+    input_free(cut);
+}
+
 static int fill_numbers(void **state)
 {
     (void)state;
