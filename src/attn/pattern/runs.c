@@ -166,8 +166,8 @@ static void emit_push(void *context, PatternRun piece)
     runs_push_of(context, piece);
 }
 
-/* A run in pieces, each to be compared with the runs of a row from `at` on.  They are kept on a stack
- * of their own: a row of 100,000 single keys cuts a long run as often, too deep for calls. */
+/* A run in pieces, each to be compared with the runs of a row from `at` on.  They have a stack of
+ * their own: a row of 100,000 single keys cuts a long run as often, too deep for calls. */
 typedef struct Piece {
     PatternRun run;
     int64_t    at;
@@ -271,8 +271,8 @@ static void runs_take(PatternRow *row, int64_t from, int64_t end, PatternRun run
     pieces_free(&pieces);
 }
 
-/* Runs of the second operand are disjoint, so each is compared with those of the first operand only.
- * Its remainder is kept apart: else the time would be quadratic in the runs. */
+/* Runs of the second operand are disjoint, so each is compared with those of the first only.  Its
+ * remainder is kept apart: else the time would be quadratic in the runs. */
 void runs_union(PatternRow *row, int64_t x, int64_t y)
 {
     PatternRow left = { 0 };

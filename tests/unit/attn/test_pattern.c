@@ -546,4 +546,35 @@ TEST(a_run_is_cut_into_very_many_pieces)
     pattern_row_free(&left);
 }
 
+/* Keys of a long row in any order, some twice, some unused. */
+TEST(a_long_row_of_a_table_is_its_set_of_keys)
+{
+    enum { KEYS = 3000, MOST_KEY = 5000 };
+    Arena       *arena = arena_new();
+    PatternShape shape = { .heads = 1, .n = 1, .m = MOST_KEY };
+    Tensor       table = tensor_new(arena, DT_I32, 2, (int64_t[]){ 1, KEYS });
+    PatternRow   row = { 0 };
+    Rng          rng = rng_named(3, "keys");
+    static bool  in[MOST_KEY];
+    int64_t      distinct = 0;
+    Pattern     *p;
+
+    for (int64_t c = 0; c < KEYS; c++) {
+        int32_t key = (int32_t)rng_below(&rng, MOST_KEY + 100) - 100;
+
+        tensor_i32(&table)[c] = key < 0 ? -1 : key;
+        distinct += key >= 0 && !in[key];
+        if (key >= 0)
+            in[key] = true;
+    }
+    p = pattern_table(arena, shape, &table, COMPONENT_RANDOM);
+    pattern_row(p, 0, 0, &row);
+    assert_int_equal(pattern_row_cells(&row), distinct);
+    for (int64_t r = 0; r < row.count; r++)
+        for (int64_t j = row.runs[r].start; j < row.runs[r].start + row.runs[r].count; j++)
+            assert_true(in[j]);
+    pattern_row_free(&row);
+    arena_free(arena);
+}
+
 SUITE(NULL, NULL)
