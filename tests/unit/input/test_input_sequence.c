@@ -75,6 +75,18 @@ TEST(lists_of_json_are_arrays)
     input_free(in);
 }
 
+/* Queries and keys may have labels of their own. */
+TEST(lists_of_labels_in_json_are_tokens)
+{
+    Bytes  b = text_of("{\"attn\": [[0.5, 0.25, 0.25], [0, 0, 1]], \"q_tokens\": [\"a\", \"b\"], "
+                       "\"k_tokens\": [\"x\", 7, \"z\"]}");
+    Input *in = load("l.json", &b, NULL);
+
+    assert_string_equal(in->q_tokens[1], "b");
+    assert_string_equal(in->k_tokens[1], "7");
+    input_free(in);
+}
+
 TEST(bad_json_is_refused)
 {
     char        spaces[256];
