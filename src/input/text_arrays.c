@@ -164,8 +164,8 @@ bool store_open_csv(Store *store, Mapped bytes, const char *stem, Error *err)
  *     {"q": [[...], ...], "k": ..., "v": ..., "tokens": ["the", "cat"], "causal": true}
  *
  * Lists of one depth have the same length. Texts, single numbers and booleans are metadata, and so
- * are the lists tokens, q_tokens and k_tokens. An object with "weight_map" is the index of a sharded
- * safetensors model.
+ * are the lists tokens, q_tokens and k_tokens. An object with "weight_map" is the index of a
+ * sharded safetensors model.
  */
 
 #define BYTES_EACH 32 /* per parsed number, whose text may be two bytes */

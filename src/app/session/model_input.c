@@ -308,6 +308,8 @@ static bool read_standard_input(Text *out, Error *err)
     pthread_mutex_lock(&lock);
     if (!read)
         ok = file_read("/dev/stdin", MOST_BYTES, &held, err);
+    if (!ok)
+        text_free(&held);
     read = read || ok;
     if (ok && held.length)
         text_add_bytes(out, held.data, held.length);
@@ -364,7 +366,8 @@ static bool encode(const Model *m, const char *name, const ModelText *text, cons
            error_prefix(err, "%.200s", name);
 }
 
-/* A text beyond a table of positions is an error; else a longer one than was trained runs. */
+/* By default what the model was trained for, or what its table of positions holds.  More can be
+ * asked for: without such a table it runs, with one forward_run refuses it. */
 static int64_t most_tokens(const Model *m, const ModelText *text)
 {
     int64_t rows = m->positions.type != WEIGHT_NONE ? m->positions.rows : m->config.context;

@@ -106,7 +106,8 @@ TEST(progress_says_what_is_left)
 
 TEST(a_set_is_numbers_and_ranges)
 {
-    static const char *const wrong[] = { "-1", " -1", "0, -1", "0-+1", " 0", "+0", "1-", "", "0,", "3" };
+    static const char *const wrong[] = { "-1", " -1", "0, -1", "0-+1", " 0",
+                                         "+0", "1-",  "",      "0,",   "3" };
     bool set[3];
 
     assert_true(model_parse_set("--layers", "0,2", "layer", 3, set, NULL));
