@@ -133,6 +133,8 @@ const char *text_str(const Text *text)
     return text->data ? text->data : "";
 }
 
+/* ---- JSON and CSV --------------------------------------------------------------- */
+
 Json jsonw_to(Text *out)
 {
     return (Json){ .out = out };
@@ -408,14 +410,16 @@ char *format_progress(double elapsed, double left, char *text, size_t size)
     return text;
 }
 
-#define MAX_NAME 63
-
 bool text_ends_in(const char *text, const char *ending)
 {
     size_t length = strlen(text), tail = strlen(ending);
 
     return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
+
+/* ---- names ---------------------------------------------------------------------- */
+
+#define MAX_NAME 63 /* bytes that are compared */
 
 int text_distance(const char *a, const char *b)
 {
@@ -462,6 +466,8 @@ bool meant_offer(Meant *nearest, const char *name)
     nearest->slips = slips;
     return true;
 }
+
+/* ---- files ---------------------------------------------------------------------- */
 
 bool file_read_open(int file, const char *path, size_t most, Text *out, Error *err)
 {
