@@ -5,6 +5,8 @@
  * have occurred.
  */
 
+#include <pthread.h>
+
 #include "attn/pattern/node.h"
 #include "attn/pattern/pattern.h"
 #include "check.h"
@@ -524,26 +526,45 @@ TEST(a_cache_has_new_keys_and_keys_that_leave)
     arena_free(arena);
 }
 
-/* Every second key cuts a run as long as the row: too many pieces to call a function for each. */
+static char succeeded;
+
+/* Every second key cuts a run as long as the row. */
+static void *cut_into_pieces(void *unused)
+{
+    enum { KEYS = 10000 };
+    PatternRow row = { 0 }, both = { 0 };
+    bool       good;
+
+    (void)unused;
+    runs_push(&row, 0, KEYS, 1, COMPONENT_WINDOW);
+    for (int64_t j = 0; j < KEYS; j += 2) {
+        runs_push(&row, j, 1, 1, COMPONENT_GLOBAL);
+        runs_push(&both, j, 1, 1, COMPONENT_GLOBAL);
+    }
+    runs_difference(&row, 0, 1);
+    runs_push(&both, 0, KEYS, 1, COMPONENT_WINDOW);
+    runs_union(&both, 0, KEYS / 2);
+    runs_tidy(&both, 0);
+    good = pattern_row_cells(&row) == KEYS / 2 && pattern_row_cells(&both) == KEYS &&
+           both.count == KEYS;
+    pattern_row_free(&row);
+    pattern_row_free(&both);
+    return good ? &succeeded : NULL;
+}
+
+/* Too many pieces to call a function for each: the stack is the least that the program asks for. */
 TEST(a_run_is_cut_into_very_many_pieces)
 {
-    enum { KEYS = 100000 };
-    PatternRow row = { 0 }, left = { 0 };
+    pthread_attr_t little;
+    pthread_t      thread;
+    void          *good;
 
-    runs_push(&row, 0, KEYS, 1, COMPONENT_WINDOW);
-    for (int64_t j = 0; j < KEYS; j += 2)
-        runs_push(&row, j, 1, 1, COMPONENT_GLOBAL);
-    runs_difference(&row, 0, 1);
-    assert_int_equal(pattern_row_cells(&row), KEYS / 2);
-    for (int64_t j = 0; j < KEYS; j += 2)
-        runs_push(&left, j, 1, 1, COMPONENT_GLOBAL);
-    runs_push(&left, 0, KEYS, 1, COMPONENT_WINDOW);
-    runs_union(&left, 0, KEYS / 2);
-    runs_tidy(&left, 0);
-    assert_int_equal(pattern_row_cells(&left), KEYS);
-    assert_int_equal(left.count, KEYS);
-    pattern_row_free(&row);
-    pattern_row_free(&left);
+    assert_int_equal(pthread_attr_init(&little), 0);
+    assert_int_equal(pthread_attr_setstacksize(&little, 256 << 10), 0);
+    assert_int_equal(pthread_create(&thread, &little, cut_into_pieces, NULL), 0);
+    assert_int_equal(pthread_join(thread, &good), 0);
+    assert_non_null(good);
+    pthread_attr_destroy(&little);
 }
 
 /* Keys of a long row in any order, some twice, some unused. */
