@@ -94,6 +94,8 @@ static void print_progress(void *context, const char *text)
     (void)context;
     if (columns > 1 && length >= columns)
         length = columns - 1;
+    if (length >= (int)sizeof(line))
+        length = (int)sizeof(line) - 1;
     while (length && utf8_continues(text[length]))
         length--;
     snprintf(line, sizeof(line), "%.*s", length, text);
@@ -167,9 +169,8 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
     signal(SIGTERM, interrupted);
     shortage_forbid_output();
     signal(SIGXFSZ, SIG_IGN); /* a write beyond "ulimit -f" fails and is reported */
-    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
         return version();
-    }
     if (!strcmp(argv[1], "help") && argc > 2)
         return help_of(argv[2], lessons);
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))

@@ -88,9 +88,11 @@ static void normal_pair(const uint64_t bits[2], double out[2])
 
 double rng_normal(Rng *rng)
 {
-    uint64_t bits[2] = { rng_next(rng), rng_next(rng) };
+    uint64_t bits[2];
     double   pair[2];
 
+    bits[0] = rng_next(rng); /* in this order, which an initialiser does not promise */
+    bits[1] = rng_next(rng);
     normal_pair(bits, pair);
     return pair[0];
 }

@@ -108,7 +108,8 @@ void *tensor_head(const Tensor *t, int64_t head, int64_t heads)
 
 Tensor tensor_rows(Tensor t, int64_t first, int64_t count)
 {
-    t.data = (char *)t.data + first * t.stride[1] * dtype_size(t.dtype);
+    if (t.data)
+        t.data = (char *)t.data + first * t.stride[1] * dtype_size(t.dtype);
     t.shape[1] = count;
     return t;
 }
@@ -166,20 +167,21 @@ double tensor_get(const Tensor *t, const int64_t *index)
     return element(t, offset_of(t, index));
 }
 
-static void store(Tensor *t, int64_t at, double value, int64_t exact)
-{
-    switch (t->dtype) {
-    case DT_F32: ((float *)t->data)[at] = (float)value; break;
-    case DT_F64: ((double *)t->data)[at] = value; break;
-    case DT_I32: ((int32_t *)t->data)[at] = (int32_t)exact; break;
-    case DT_I64: ((int64_t *)t->data)[at] = exact; break;
-    case DT_U8: ((uint8_t *)t->data)[at] = (uint8_t)exact; break;
-    }
-}
-
 static int64_t exact_element(const Tensor *t, int64_t at)
 {
     return t->dtype == DT_I64 ? ((const int64_t *)t->data)[at] : (int64_t)element(t, at);
+}
+
+/* Entry `from` of src, whole and in range where `to` holds whole numbers. */
+static void store(Tensor *to, int64_t at, const Tensor *src, int64_t from)
+{
+    switch (to->dtype) {
+    case DT_F32: ((float *)to->data)[at] = (float)element(src, from); break;
+    case DT_F64: ((double *)to->data)[at] = element(src, from); break;
+    case DT_I32: ((int32_t *)to->data)[at] = (int32_t)exact_element(src, from); break;
+    case DT_I64: ((int64_t *)to->data)[at] = exact_element(src, from); break;
+    case DT_U8: ((uint8_t *)to->data)[at] = (uint8_t)exact_element(src, from); break;
+    }
 }
 
 static bool whole(const Tensor *t, int64_t at, int64_t lo, int64_t hi)
@@ -242,15 +244,8 @@ Tensor tensor_convert(Arena *arena, Tensor src, DType dtype)
     out = tensor_new(arena, dtype, src.rank, src.shape);
     if (!out.data)
         return out;
-    for (int64_t n = 0; n < count; n++) {
-        int64_t at = 0;
-
-        for (int i = 0; i < src.rank; i++)
-            at += index[i] * src.stride[i];
-        store(&out, n, element(&src, at), exact_element(&src, at));
-        for (int i = src.rank - 1; i >= 0 && ++index[i] == src.shape[i]; i--)
-            index[i] = 0;
-    }
+    for (int64_t n = 0; n < count; n++, next_index(&src, index))
+        store(&out, n, &src, offset_of(&src, index));
     return out;
 }
 
@@ -261,12 +256,10 @@ Tensor tensor_nonzero(Arena *arena, Tensor src)
 
     if (!out.data || !src.data)
         return (Tensor){ 0 };
-    for (int64_t c = 0; c < count; c++) {
+    for (int64_t c = 0; c < count; c++, next_index(&src, index)) {
         double value = tensor_get(&src, index);
 
         tensor_u8(&out)[c] = !(value >= 0 && value <= 0);
-        for (int i = src.rank - 1; i >= 0 && ++index[i] == src.shape[i]; i--)
-            index[i] = 0;
     }
     return out;
 }

@@ -64,7 +64,8 @@ Tensor tensor_split(Tensor t, int64_t heads);
 double tensor_get(const Tensor *t, const int64_t *index);
 
 /* Copies src into a contiguous tensor of another dtype; data is NULL when the
- * arena refuses.  Returns src itself when nothing would change. */
+ * arena refuses.  Returns src itself when nothing would change.  To integers only what
+ * tensor_not_whole finds in their range. */
 Tensor tensor_convert(Arena *arena, Tensor src, DType dtype);
 
 /* The first entry, in row-major order, that is no whole number from lo to hi, and its
@@ -74,7 +75,8 @@ int64_t tensor_not_whole(const Tensor *t, int64_t lo, int64_t hi, double *value)
 /* The first entry, in row-major order, that is NaN or infinite; -1: none, or no data. */
 int64_t tensor_not_finite(const Tensor *t);
 
-/* u8 of the same shape: 1 where src is not zero (NaN is not zero either). */
+/* u8 of the same shape: 1 where src is not zero (NaN is not zero either); data is NULL when the
+ * arena refuses. */
 Tensor tensor_nonzero(Arena *arena, Tensor src);
 
 /* "[2,8,64]" into `text`; returns text. */

@@ -133,6 +133,8 @@ const char *text_str(const Text *text)
     return text->data ? text->data : "";
 }
 
+/* ---- JSON and CSV --------------------------------------------------------------- */
+
 Json jsonw_to(Text *out)
 {
     return (Json){ .out = out };
@@ -158,6 +160,17 @@ void jsonw_close(Json *j, char bracket)
     text_add_bytes(j->out, &bracket, 1);
 }
 
+/* The character at s, or what is shown for a malformed byte; returns the bytes of s it takes. */
+static int add_character(Text *out, const char *s)
+{
+    uint32_t code;
+    char     bytes[4];
+    int      length = utf8_decode(s, strnlen(s, sizeof(bytes)), &code);
+
+    text_add_bytes(out, bytes, (size_t)utf8_encode(code, bytes));
+    return length ? length : 1;
+}
+
 static void json_quoted(Text *out, const char *s)
 {
     text_add(out, "\"");
@@ -168,8 +181,10 @@ static void json_quoted(Text *out, const char *s)
             text_addf(out, "\\%c", c);
         else if (c < 0x20)
             text_addf(out, "\\u%04x", c);
-        else
+        else if (c < 0x80)
             text_add_bytes(out, s, 1);
+        else
+            s += add_character(out, s) - 1;
     }
     text_add(out, "\"");
 }
@@ -348,11 +363,12 @@ static char *format_scaled(double value, double base, const char *const *units, 
 {
     int unit = 0;
 
-    while (fabs(value) >= base && units[unit + 1]) {
+    /* Numbers that round to `base` have the next unit, those that round to 100 no decimals. */
+    while (fabs(value) >= base - 0.5 && units[unit + 1]) {
         value /= base;
         unit++;
     }
-    snprintf(text, size, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    snprintf(text, size, unit && fabs(value) < 99.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
     if (!*units[unit] && *text)
         text[strlen(text) - 1] = '\0';
     return text;
@@ -394,14 +410,16 @@ char *format_progress(double elapsed, double left, char *text, size_t size)
     return text;
 }
 
-#define MAX_NAME 63
-
 bool text_ends_in(const char *text, const char *ending)
 {
     size_t length = strlen(text), tail = strlen(ending);
 
     return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
+
+/* ---- names ---------------------------------------------------------------------- */
+
+#define MAX_NAME 63 /* bytes that are compared */
 
 int text_distance(const char *a, const char *b)
 {
@@ -449,18 +467,23 @@ bool meant_offer(Meant *nearest, const char *name)
     return true;
 }
 
+/* ---- files ---------------------------------------------------------------------- */
+
 bool file_read_open(int file, const char *path, size_t most, Text *out, Error *err)
 {
     char    bytes[4096];
     ssize_t length = 0;
 
     do {
-        while (out->length <= most && (length = read(file, bytes, sizeof(bytes))) > 0)
+        while (out->length <= most && text_ok(out) &&
+               (length = read(file, bytes, sizeof(bytes))) > 0)
             text_add_bytes(out, bytes, (size_t)length);
     } while (length < 0 && errno == EINTR);
+    if (length < 0)
+        error_set(err, ERR_FILE, "%s: cannot be read: %s", path, strerror(errno));
     close(file);
     if (length < 0)
-        return error_set(err, ERR_FILE, "%s: cannot be read", path);
+        return false;
     return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
 }
 

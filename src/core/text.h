@@ -36,7 +36,7 @@ size_t text_harmless(const char *text, size_t left);
 void text_add_shown(Text *text, const char *bytes, size_t length, bool colours);
 
 /* JSON.  Commas are put in by the writer; a NaN or infinity is null, because
- * JSON has no other word for "no number". */
+ * JSON has no other word for "no number"; malformed UTF-8 becomes U+FFFD. */
 typedef struct Json {
     Text *out;
     int   depth;
@@ -86,7 +86,7 @@ char *format_progress(double elapsed, double left, char *text, size_t size);
 /* Whether a text, like the name of a file, ends so. */
 bool text_ends_in(const char *text, const char *ending);
 
-/* Edits (insert, delete, replace, swap neighbours) from a to b. */
+/* Edits (insert, delete, replace, swap neighbours) from a to b, of their first 63 bytes. */
 int text_distance(const char *a, const char *b);
 
 #define ANY_SLIPS INT_MAX
@@ -118,8 +118,8 @@ bool file_is_special(const char *path);
 bool file_place(const char *path, Error *err);
 /* A new empty file beside path with the same ending and a name that nobody can foresee. */
 bool file_new_beside(const char *path, char *name, size_t size, Error *err);
-/* Writes to path.tmp and renames it, so a reader never sees half a file; a link stays one;
- * "-" is standard output. */
+/* Writes to path.PID.tmp and renames it, so a reader never sees half a file; a link to a file stays
+ * one; into a device or a pipe at once; "-" is standard output. */
 bool file_write(const char *path, const void *bytes, size_t length, Error *err);
 
 #endif

@@ -16,7 +16,7 @@
 /* Bytes of the well-formed character that begins at text, of which `size` bytes are there; 0:
  * malformed, cut off, or size is 0.  code: the character, UTF8_MALFORMED with 0; may be NULL. */
 int utf8_decode(const void *text, size_t size, uint32_t *code);
-/* The character at *text, which ends in NUL; *text moves past it. */
+/* The character at *text, a text that ends in NUL and is not at its end; *text moves past it. */
 uint32_t utf8_next(const char **text);
 
 /* Writes the character, UTF8_REPLACEMENT for what is none; returns how many bytes, without NUL. */

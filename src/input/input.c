@@ -137,7 +137,7 @@ const char *input_short_name(const Input *in)
 {
     const char *name = in->name, *end = name + load_path_length(name);
 
-    if (!strncmp(in->name, "synthetic:", strlen("synthetic:")))
+    if (!strncmp(in->name, SYNTHETIC, strlen(SYNTHETIC)))
         return in->name;
     if (!strncmp(in->name, "sample:", strlen("sample:")))
         return in->name + strlen("sample:");
@@ -182,23 +182,17 @@ static bool load_format(Input *in, const char *path, Mapped bytes, const InputCh
     return ok;
 }
 
-static void make_printable(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
+#define PATH_SHOWN 200 /* bytes of a path in a message */
 
-/* Long paths keep their end. A message may quote the file, whose bytes must not steer a
- * terminal. */
+/* Long paths keep their end. */
 bool load_prefix_path(Error *err, const char *path)
 {
-    size_t length = strlen(path);
+    size_t      length = strlen(path);
+    const char *end = path + length - (length < PATH_SHOWN ? length : PATH_SHOWN);
 
-    if (err)
-        make_printable(err->text);
-    return length <= 200 ? error_prefix(err, "%s", path)
-                         : error_prefix(err, "...%s", path + length - 200);
+    while (end > path && utf8_continues(*end))
+        end++;
+    return error_prefix(err, "%s%s", end > path ? "..." : "", end);
 }
 
 /* name: the path and the brackets behind it. */
@@ -279,6 +273,14 @@ Input *input_load(const char *spec, const InputChoice *choice, Error *err)
 }
 
 /* ---- listing ------------------------------------------------------------- */
+
+/* A listing is printed, and the file's bytes must not steer a terminal. */
+static void make_printable(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
 
 /* Moves the store's metadata into the listing. */
 static bool list_store(Store *store, InputListing *out, Error *err)
@@ -371,11 +373,11 @@ static bool begins(Mapped bytes, const char *magic, int64_t length)
     return bytes.size >= length && memcmp(bytes.data, magic, (size_t)length) == 0;
 }
 
-static bool has_extension(const char *path, const char *extension)
+bool load_path_ends(const char *path, const char *ending)
 {
-    size_t length = strlen(path), tail = strlen(extension);
+    size_t length = strlen(path), tail = strlen(ending);
 
-    return length >= tail && strcasecmp(path + length - tail, extension) == 0;
+    return length >= tail && strcasecmp(path + length - tail, ending) == 0;
 }
 
 static bool looks_like_safetensors(Mapped bytes)
@@ -396,7 +398,7 @@ static bool is_pickle(const char *path, Mapped bytes)
     if (bytes.size >= 2 && bytes.data[0] == 0x80 && bytes.data[1] >= 2 && bytes.data[1] <= 5)
         return true;
     for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++)
-        if (has_extension(path, extensions[i]))
+        if (load_path_ends(path, extensions[i]))
             return true;
     return false;
 }
@@ -447,9 +449,9 @@ bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *e
     if (*out == FORMAT_UNKNOWN && is_pickle(path, bytes))
         return pickle_refuse(err);
     for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++)
-        if (*out == FORMAT_UNKNOWN && has_extension(path, extensions[i].extension))
+        if (*out == FORMAT_UNKNOWN && load_path_ends(path, extensions[i].extension))
             *out = extensions[i].format;
-    if (*out == FORMAT_UNKNOWN && begins(bytes, "{\"key\":", 7) && has_extension(path, ".jsonl"))
+    if (*out == FORMAT_UNKNOWN && begins(bytes, "{\"key\":", 7) && load_path_ends(path, ".jsonl"))
         return error_set(err, ERR_FORMAT, "holds the records of a sweep, not an input: attnscope "
                          "fit, diff and merge read it");
     if (*out == FORMAT_UNKNOWN && is_text(bytes))

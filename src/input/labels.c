@@ -184,11 +184,27 @@ static bool parse_causal(Input *in, const char *text, Error *err)
     return error_set(err, ERR_FORMAT, "metadata causal is \"%.40s\"; expected 1 or 0", text);
 }
 
+/* A whole number from 0; *out stays where the file has no such key. */
+static bool take_count(const Store *store, const char *key, const char *wanted, int64_t *out,
+                       Error *err)
+{
+    const char *text = store_metadata(store, key);
+    double      value;
+
+    if (!text)
+        return true;
+    if (!labels_parse(text, strlen(text), &value) || !(value >= 0 && value <= 1e9) ||
+        value != floor(value))
+        return error_set(err, ERR_FORMAT, "metadata %s is \"%.40s\"; expected %s", key, text,
+                         wanted);
+    *out = (int64_t)value;
+    return true;
+}
+
 bool metadata_scalars(Input *in, const Store *store, Error *err)
 {
     const char *causal = store_metadata(store, "causal"), *scale = store_metadata(store, "scale");
-    const char *width = store_metadata(store, "width"), *model = store_metadata(store, "model");
-    const char *window = store_metadata(store, "window");
+    const char *model = store_metadata(store, "model");
     double      value;
 
     if (causal && !parse_causal(in, causal, err))
@@ -199,20 +215,9 @@ bool metadata_scalars(Input *in, const Store *store, Error *err)
                              "above 0", scale);
         in->scale = value;
     }
-    if (width) {
-        if (!labels_parse(width, strlen(width), &value) || !(value >= 0 && value <= 1e9) ||
-            value != floor(value))
-            return error_set(err, ERR_FORMAT, "metadata width is \"%.40s\"; expected a number of "
-                             "pixels", width);
-        in->width = (int64_t)value;
-    }
-    if (window) {
-        if (!labels_parse(window, strlen(window), &value) || !(value >= 0 && value <= 1e9) ||
-            value != floor(value))
-            return error_set(err, ERR_FORMAT, "metadata window is \"%.40s\"; expected a number of "
-                             "keys, or 0 for no window", window);
-        in->window = (int64_t)value;
-    }
+    if (!take_count(store, "width", "a number of pixels", &in->width, err) ||
+        !take_count(store, "window", "a number of keys, or 0 for no window", &in->window, err))
+        return false;
     if (model) {
         in->model = labels_copy(in->arena, (const uint8_t *)model, (int64_t)strlen(model));
         if (!in->model)

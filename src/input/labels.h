@@ -28,14 +28,15 @@ char *labels_number(double value, char *text, size_t size);
 /* A file's metadata.
  *
  * Keys: layout ("n,h,d"), causal (1, 0, true, false), scale (a number above 0), width (of a
- * raster, in pixels), model (text), tokens (a JSON list of texts or ids). tokens, q_tokens and
- * k_tokens may also be arrays of text or integers. A malformed value is an error, never ignored.
+ * raster, in pixels), window (of the model's attention, in keys), model (text), tokens (a JSON list
+ * of texts or ids). tokens, q_tokens and k_tokens may also be arrays of text or integers. A
+ * malformed value is an error, never ignored.
  */
 
 /* The layout as letters ("nhd"), empty when the file has none. */
 bool metadata_layout(const Store *store, char letters[STORE_MAX_RANK + 1], Error *err);
 
-/* causal, scale, width and model of `in`. */
+/* causal, scale, width, window and model of `in`. */
 bool metadata_scalars(Input *in, const Store *store, Error *err);
 
 /* The labels of `in`, whose n and m are the file's. */

@@ -145,7 +145,9 @@ Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, con
     in->causal = -1;
     in->name = arena_strdup(arena, "tensors");
     in->kind = arena_strdup(arena, "tensors");
-    if (in->name && in->kind && take_tensor(in, "q", q, 3, &in->q, err) &&
+    if (!in->name || !in->kind)
+        error_set(err, ERR_NOMEM, "not enough memory for an input");
+    else if (take_tensor(in, "q", q, 3, &in->q, err) &&
         take_tensor(in, "k", k, 3, &in->k, err) && take_tensor(in, "v", v, 3, &in->v, err) &&
         take_tensor(in, "x", x, 2, &in->x, err) && set_sizes(in, err) &&
         take_tokens(in, tokens, err)) {
@@ -211,6 +213,13 @@ static bool cut_labels(Arena *arena, char *const *from, int64_t count, char ***o
     return !from || *out;
 }
 
+/* A copy; NULL stays NULL. */
+static bool cut_word(Arena *arena, const char *from, char **out)
+{
+    *out = from ? arena_strdup(arena, from) : NULL;
+    return !from || *out;
+}
+
 static bool cut_words(Input *out, const Input *in)
 {
     if (in->held) {
@@ -223,9 +232,9 @@ static bool cut_words(Input *out, const Input *in)
     }
     out->name = arena_strdup(out->arena, in->name);
     out->kind = arena_strdup(out->arena, in->kind);
-    out->model = in->model ? arena_strdup(out->arena, in->model) : NULL;
-    out->note = in->note ? arena_strdup(out->arena, in->note) : NULL;
-    if (!out->name || !out->kind || (in->model && !out->model) || (in->note && !out->note) ||
+    if (!out->name || !out->kind || !cut_word(out->arena, in->model, &out->model) ||
+        !cut_word(out->arena, in->note, &out->note) ||
+        !cut_word(out->arena, in->warning, &out->warning) ||
         !cut_labels(out->arena, in->q_tokens, out->n, &out->q_tokens))
         return false;
     out->k_tokens = out->q_tokens;

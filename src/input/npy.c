@@ -295,12 +295,11 @@ bool store_open_npy(Store *store, Mapped bytes, const char *stem, Error *err)
  * an array is wanted, with their checksum.  A member's declared size must fit
  * its header's shape and the largest ratio deflate can reach, so a small file
  * cannot ask for much memory.  Arrays of one element named causal, scale,
- * width, layout or model double as metadata.
+ * width, window, layout or model double as metadata.
  *
  * The archive is read through libzip from the mapped bytes (stored, deflated,
  * zip64).  A zip holding data.pkl is a PyTorch checkpoint: pickle, refused.
  */
-
 
 static void npz_close(Store *store)
 {
@@ -622,8 +621,8 @@ bool input_read_array(const char *path, const char *name, Arena *arena, Tensor *
     *out = (Tensor){ .data = NULL };
     ok = mapped_open(path, &bytes, err) && load_find_format(path, bytes, &format, err);
     if (ok && (format < FORMAT_NPY || format > FORMAT_CSV))
-        ok = error_set(err, ERR_FORMAT, "holds no arrays; expected .npy, .npz, .safetensors or "
-                       ".csv");
+        ok = error_set(err, ERR_FORMAT, "holds no arrays; expected .npy, .npz, .safetensors, "
+                       ".json or .csv");
     ok = ok && load_open_store(&store, path, bytes, format, err) &&
          read_named(&store, name, arena, out, err) && mapped_whole(err);
     store_close(&store);

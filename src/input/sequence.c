@@ -11,7 +11,6 @@
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/rng.h"
 #include "core/utf8.h"
@@ -28,16 +27,7 @@ typedef struct TokenReader {
 
 static bool by_lines(const char *path)
 {
-    static const char *const endings[] = { ".tokens.txt", ".ids" };
-    size_t length = strlen(path);
-
-    for (int i = 0; i < 2; i++) {
-        size_t tail = strlen(endings[i]);
-
-        if (length >= tail && strcasecmp(path + length - tail, endings[i]) == 0)
-            return true;
-    }
-    return false;
+    return load_path_ends(path, ".tokens.txt") || load_path_ends(path, ".ids");
 }
 
 static bool is_word(uint8_t c)

@@ -51,8 +51,8 @@ typedef struct ElementType {
 bool element_is_number(ElementType type);
 bool element_is_text(ElementType type);
 
-/* The dtype that holds all values of a number type: f32 for short floats, u8 for bool and u8, i32
- * for other integers that fit, i64 for the rest. */
+/* The dtype that holds all values of a number type: f64 for 8-byte floats, f32 for shorter ones, u8
+ * for bool and u8, i32 for other integers that fit, i64 for the rest. */
 DType element_dtype(ElementType type);
 
 /* `count` elements, `step` bytes apart, to contiguous out. */
@@ -178,6 +178,9 @@ Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choic
 
 bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *err);
 bool load_prefix_path(Error *err, const char *path); /* returns false */
+
+/* Whether the path ends so, in capitals or not. */
+bool load_path_ends(const char *path, const char *ending);
 
 /* Length of the path in "FILE[q=query,k=key]"; all of it without brackets. */
 size_t load_path_length(const char *spec);

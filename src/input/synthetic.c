@@ -168,9 +168,9 @@ void generate_features(const float *frequencies, int dims, const double *point,
 /* "synthetic:NAME(argument=value, ...)".
  *
  * Names and defaults are read from the generator's `arguments` text, so help and parser agree.
- * Missing values come from the InputChoice (n, d, heads, seed), then from the default; sizes of 0
- * follow from n. The Input's name is the spec with all arguments: it makes the same input again,
- * and its SHA-256 is the fingerprint.
+ * n, d and heads of the InputChoice replace those of the spec, its seed only a missing one; what
+ * neither gives is the default, and sizes of 0 follow from n. The Input's name is the spec with all
+ * arguments: it makes the same input again, and its SHA-256 is the fingerprint.
  */
 
 typedef struct Argument {

@@ -15,6 +15,7 @@ typedef struct Reader {
     const char *at, *end;
     int64_t     line;      /* 1-based number of the current line */
     char        separator; /* 0: not known yet; ' ' takes runs of blanks */
+    bool        headed;    /* a heading was passed over */
     double     *values;    /* owned by the entry */
     int64_t     count, room, columns, rows;
 } Reader;
@@ -96,8 +97,8 @@ static bool read_line(Reader *r, const char *line, const char *end, Error *err)
     if (!r->separator) {
         char separator = find_separator(line, (size_t)(end - line));
 
-        if (count_numbers(line, end, separator, &all) == 0 && r->line == 1 && !all)
-            return true; /* a heading */
+        if (count_numbers(line, end, separator, &all) == 0 && !r->headed && !all)
+            return r->headed = true;
         r->separator = separator;
     }
     while (next_cell(&line, end, r->separator, &cell, &length)) {
@@ -163,7 +164,8 @@ bool store_open_csv(Store *store, Mapped bytes, const char *stem, Error *err)
  *     {"q": [[...], ...], "k": ..., "v": ..., "tokens": ["the", "cat"], "causal": true}
  *
  * Lists of one depth have the same length. Texts, single numbers and booleans are metadata, and so
- * is the list of tokens. An object with "weight_map" is the index of a sharded safetensors model.
+ * are the lists tokens, q_tokens and k_tokens. An object with "weight_map" is the index of a
+ * sharded safetensors model.
  */
 
 #define BYTES_EACH 32 /* per parsed number, whose text may be two bytes */
@@ -242,12 +244,18 @@ static bool add_words(Store *store, const char *key, const json_t *value, Error 
     return ok;
 }
 
+/* A list of labels, whose texts are no numbers: metadata_tokens reads them. */
+static bool is_labels(const char *key)
+{
+    return !strcmp(key, "tokens") || !strcmp(key, "q_tokens") || !strcmp(key, "k_tokens");
+}
+
 static bool add_json(Store *store, const char *key, const json_t *value, Error *err)
 {
     if (json_is_object(value) || json_is_null(value))
         return error_set(err, ERR_FORMAT, "%.80s: expected nested lists of numbers, or a text",
                          key);
-    if (json_is_array(value) && strcmp(key, "tokens") != 0)
+    if (json_is_array(value) && !is_labels(key))
         return add_array(store, key, value, err);
     return add_words(store, key, value, err);
 }

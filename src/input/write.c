@@ -70,9 +70,12 @@ static bool output_close(Output *out, bool ok, Error *err)
 
     if (!out->file)
         return false;
-    ok = fflush(out->file) == 0 && ok;
-    why = errno;
-    ok = fclose(out->file) == 0 && ok;
+    ok = ok && fflush(out->file) == 0;
+    why = errno; /* of the first that failed */
+    if (fclose(out->file) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
     if (ok && !shortage_allows_output(err)) {
         unlink(out->temporary);
         return error_prefix(err, "%.300s", out->path);
@@ -189,6 +192,10 @@ static zip_t *create_archive(const char *path, Error *err)
 
     if (!is_for_arrays(path, err))
         return NULL;
+    if (!shortage_allows_output(err)) {
+        error_prefix(err, "%.300s", path);
+        return NULL;
+    }
     zip = zip_open(file_target(path, real), ZIP_CREATE | ZIP_TRUNCATE, &code);
     if (zip)
         return zip;
@@ -269,9 +276,8 @@ static void safetensors_header(const NamedTensor *items, int64_t count,
     jsonw_open(&j, '{');
     if (metadata && *metadata) {
         jsonw_key_open(&j, "__metadata__", '{');
-        for (; *metadata; metadata += 2) {
+        for (; *metadata; metadata += 2)
             jsonw_key_string(&j, metadata[0], metadata[1]);
-        }
         jsonw_close(&j, '}');
     }
     for (int64_t i = 0; i < count; i++)
@@ -295,6 +301,7 @@ static bool write_parts(Output *out, const Text *header, Arena *arena, const Nam
         ArenaMark mark = arena_mark(arena);
         Tensor    t = packed(arena, out->path, items[i].name, items[i].tensor, NULL);
 
+        errno = t.data ? errno : ENOMEM; /* output_close names the reason */
         ok = t.data && write_bytes(out, t.data, (size_t)tensor_bytes(&t));
         arena_release(arena, mark);
     }

@@ -68,8 +68,8 @@ static void read_commas(char *text)
     }
 }
 
-/* Copies without blanks. */
-static void squeeze(const char *typed, char text[TYPED_MOST])
+/* Copies without blanks; false: it is too long. */
+static bool squeeze(const char *typed, char text[TYPED_MOST])
 {
     size_t length = 0;
 
@@ -77,6 +77,7 @@ static void squeeze(const char *typed, char text[TYPED_MOST])
         if (*typed != ' ')
             text[length++] = *typed;
     text[length] = '\0';
+    return !*typed;
 }
 
 /* An x between two numbers multiplies; elsewhere it is a unit. */
@@ -202,8 +203,7 @@ bool lesson_number(const char *typed, const char *unit, double *out, Error *err)
     char    text[TYPED_MOST];
     Reading reading = { text, unit };
 
-    squeeze(typed, text);
-    *out = read_sum(&reading, 0);
+    *out = squeeze(typed, text) ? read_sum(&reading, 0) : failed(&reading);
     if (!reading.at || *reading.at || !isfinite(*out))
         return error_set(err, ERR_USAGE, "'%.20s' is no number; write it like 12, 0.5, 1.5k or "
                          "64*64", typed);
@@ -263,7 +263,8 @@ bool lesson_number_begins(const char *typed, const char *unit)
     const char *at = text;
     int         open = 0;
 
-    squeeze(typed, text);
+    if (!squeeze(typed, text))
+        return false;
     for (;;) {
         size_t points = 0;
 

@@ -1,6 +1,7 @@
 /* order.c -- the order in which a mechanism sorted its tokens; see views.h. */
 #include "app/result/views.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define KEYS_ONLY "key slot" /* columns of an order of the keys; queries stay where they are */
@@ -104,19 +105,30 @@ const int32_t *result_categories(const Result *result, int64_t head, int64_t rou
     return NULL;
 }
 
-/* Stable counting sort of the tokens by their category. */
+/* Stable counting sort of the tokens by their category, from -1 (none) on; NULL: no memory, or a
+ * category below that. */
 static int32_t *order_of_categories(Run *run, const int32_t *category)
 {
-    int32_t *out = arena_alloc(run->arena, run->n, sizeof(*out)), most = 0;
-    int64_t  at = 0;
+    int32_t *out = arena_alloc(run->arena, run->n, sizeof(*out)), least = 0, most = 0;
+    int64_t *first;
 
-    for (int64_t i = 0; i < run->n; i++)
+    for (int64_t i = 0; i < run->n; i++) {
+        least = category[i] < least ? category[i] : least;
         most = category[i] > most ? category[i] : most;
-    for (int32_t c = -1; out && c <= most; c++)
-        for (int64_t i = 0; i < run->n; i++)
-            if (category[i] == c)
-                out[at++] = (int32_t)i;
-    return at == run->n ? out : NULL;
+    }
+    first = least >= -1 ? calloc((size_t)most + 3, sizeof(*first)) : NULL;
+    if (!out || !first) {
+        free(first);
+        return NULL;
+    }
+    for (int64_t i = 0; i < run->n; i++)
+        first[category[i] + 2]++;
+    for (int64_t c = 0; c <= most; c++)
+        first[c + 1] += first[c];
+    for (int64_t i = 0; i < run->n; i++)
+        out[first[category[i] + 1]++] = (int32_t)i;
+    free(first);
+    return out;
 }
 
 const int32_t *result_sorted_order(Result *result, int64_t head, int64_t round)

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,23 +124,23 @@ const char *request_gpu(const Request *request)
 #define NOT "not"
 
 static struct {
-    pthread_mutex_t lock;
-    bool            allowed;
+    pthread_mutex_t lock; /* of trials: one at a time */
+    atomic_bool     allowed;
 } policy = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void trials_allow(void)
 {
-    policy.allowed = true;
+    atomic_store(&policy.allowed, true);
 }
 
 void trials_forbid(void)
 {
-    policy.allowed = false;
+    atomic_store(&policy.allowed, false);
 }
 
 bool trials_allowed(void)
 {
-    return policy.allowed;
+    return atomic_load(&policy.allowed);
 }
 
 /* ---- what is known -------------------------------------------------------------------- */
@@ -294,7 +295,7 @@ static bool try_first(Device *d, DeviceWay way, TrialReport report, void *contex
 {
     char text[160];
 
-    if (!policy.allowed || !can_keep())
+    if (!trials_allowed() || !can_keep())
         return false;
     snprintf(text, sizeof(text), "trying %s, once (%d s at most; %s=0 goes without)", way_name(way),
              PATIENCE, way_variable(way));

@@ -1,6 +1,7 @@
 /* model_input.c -- a model's layer as an input; see model_input.h. */
 #include "app/session/model_input.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>
@@ -226,22 +227,29 @@ bool model_spec_absolute(const char *spec, Text *out, Error *err)
 
 /* ---- layers and heads ---------------------------------------------------------- */
 
-static bool parse_range(const char **at, long long *first, long long *last)
+/* A number of digits alone: strtoll takes blanks and signs, too. */
+static bool parse_place(const char **at, long long *out)
 {
     char *end;
 
-    *first = strtoll(*at, &end, 10);
-    if (end == *at || **at == '-')
+    if (!isdigit((unsigned char)**at))
+        return false;
+    *out = strtoll(*at, &end, 10);
+    *at = end;
+    return true;
+}
+
+static bool parse_range(const char **at, long long *first, long long *last)
+{
+    if (!parse_place(at, first))
         return false;
     *last = *first;
-    if (*end == '-') {
-        *at = end + 1;
-        *last = strtoll(*at, &end, 10);
-        if (end == *at || **at == '-')
+    if (**at == '-') {
+        ++*at;
+        if (!parse_place(at, last))
             return false;
     }
-    *at = end;
-    return *at && (!**at || **at == ',');
+    return !**at || **at == ',';
 }
 
 bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
@@ -300,6 +308,8 @@ static bool read_standard_input(Text *out, Error *err)
     pthread_mutex_lock(&lock);
     if (!read)
         ok = file_read("/dev/stdin", MOST_BYTES, &held, err);
+    if (!ok)
+        text_free(&held);
     read = read || ok;
     if (ok && held.length)
         text_add_bytes(out, held.data, held.length);
@@ -356,7 +366,8 @@ static bool encode(const Model *m, const char *name, const ModelText *text, cons
            error_prefix(err, "%.200s", name);
 }
 
-/* A text beyond a table of positions is an error; else a longer one than was trained runs. */
+/* By default what the model was trained for, or what its table of positions holds.  More can be
+ * asked for: without such a table it runs, with one forward_run refuses it. */
 static int64_t most_tokens(const Model *m, const ModelText *text)
 {
     int64_t rows = m->positions.type != WEIGHT_NONE ? m->positions.rows : m->config.context;

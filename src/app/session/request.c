@@ -139,13 +139,14 @@ bool request_set(Session *s, Request *request, const char *assignment, Error *er
 
 bool request_set_tensor(Session *s, Request *request, const char *name, const Tensor *t, Error *err)
 {
-    Tensor copy = tensor_new(s->tensors, t->dtype, t->rank, t->shape);
+    Tensor copy;
     char   shape[80];
 
-    if (!copy.data)
-        return error_set(err, ERR_NOMEM, "parameter %s: not enough memory", name);
     if (!tensor_contiguous(t))
         return error_set(err, ERR_PARAM, "parameter %s: the tensor is not contiguous", name);
+    copy = tensor_new(s->tensors, t->dtype, t->rank, t->shape);
+    if (!copy.data)
+        return error_set(err, ERR_NOMEM, "parameter %s: not enough memory", name);
     memcpy(copy.data, t->data, (size_t)tensor_bytes(t));
     return assignments_set_tensor(&request->given, name, copy,
                                   tensor_shape_text(t, shape, sizeof(shape)), err);

@@ -96,9 +96,9 @@ bool            ceilings_measure(const Ops *ops, Threads *threads, Ceilings *out
 const Ceilings *session_keep_ceilings(Session *s, const Ops *ops, int threads,
                                       const Ceilings *measured);
 
-/* Replaces the input.  Earlier results keep theirs. */
 /* The name of a shipped sample; NULL past the end. */
 const char  *session_sample(size_t index);
+/* Replaces the input.  Earlier results keep theirs. */
 bool         session_load(Session *s, const char *spec, const InputChoice *choice, Error *err);
 /* Checks the content of the loaded input and gives it this name. */
 bool         session_input_as(Session *s, const char *name, const char *sha256, Error *err);

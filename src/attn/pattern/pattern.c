@@ -248,8 +248,7 @@ Pattern *pattern_marked(Arena *a, Pattern *x, uint8_t bits)
 
 /* ---- whole patterns --------------------------------------------------------- */
 
-/* A block run {start, count, step} covers count intervals of b keys, or, when
- * that is fewer, b strided runs. */
+/* A block run covers b keys for each of its blocks; neighbouring blocks are one interval. */
 static void push_blocks(PatternRow *row, PatternRun blocks, int64_t b, int64_t m)
 {
     if (blocks.step == 1) {

@@ -166,33 +166,113 @@ static void emit_push(void *context, PatternRun piece)
     runs_push_of(context, piece);
 }
 
-/* Runs of the second operand are disjoint, so each is compared with those of the first operand
- * only.  Its remainder is kept apart: else the time would be quadratic in the runs. */
-typedef struct Absorb {
-    PatternRow *row;  /* from `at` on: runs of the first operand */
-    PatternRow *left; /* remainders of the second */
-    int64_t     at;
-} Absorb;
+/* A run in pieces, each to be compared with the runs of a row from `at` on.  They have a stack of
+ * their own: a row of 100,000 single keys cuts a long run as often, too deep for calls. */
+typedef struct Piece {
+    PatternRun run;
+    int64_t    at;
+} Piece;
 
-/* Common keys get both bits. */
-static void absorb(void *context, PatternRun p)
+#define PIECES_FEW 16
+
+typedef struct Pieces {
+    Piece   few[PIECES_FEW], *items; /* items: few, or owned */
+    int64_t count, capacity;
+    int64_t at; /* of the next ones */
+    bool    failed;
+} Pieces;
+
+static void pieces_begin(Pieces *p, int64_t at)
 {
-    const Absorb *a = context;
-    PatternRow   *row = a->row;
-
-    for (int64_t at = a->at; at < row->count && !row->failed; at++) {
-        PatternRun x = row->runs[at], common = runs_common(x, p);
-
-        if (!common.count)
-            continue;
-        row->runs[at] = common;
-        runs_without(x, common, emit_push, row);
-        runs_without(p, common, absorb, &(Absorb){ row, a->left, at + 1 });
-        return;
-    }
-    runs_push_of(a->left, p);
+    p->items = p->few;
+    p->count = 0;
+    p->capacity = PIECES_FEW;
+    p->at = at;
+    p->failed = false;
 }
 
+static void pieces_free(Pieces *p)
+{
+    if (p->items != p->few)
+        free(p->items);
+}
+
+static bool pieces_room(Pieces *p)
+{
+    Piece *items;
+
+    if (p->count < p->capacity)
+        return true;
+    items = realloc(p->items == p->few ? NULL : p->items, (size_t)p->capacity * 2 * sizeof(*items));
+    if (!items) {
+        p->failed = true;
+        return false;
+    }
+    if (p->items == p->few)
+        memcpy(items, p->few, sizeof(p->few));
+    p->items = items;
+    p->capacity *= 2;
+    return true;
+}
+
+static void pieces_push(void *context, PatternRun piece)
+{
+    Pieces *p = context;
+
+    if (piece.count > 0 && pieces_room(p))
+        p->items[p->count++] = (Piece){ piece, p->at };
+}
+
+/* Pushes what is left of a piece, the first of it on top. */
+static void pieces_push_rest(Pieces *p, Piece from, int64_t at, PatternRun common)
+{
+    int64_t first = p->count;
+
+    p->at = at + 1;
+    runs_without(from.run, common, pieces_push, p);
+    for (int64_t lo = first, hi = p->count - 1; lo < hi; lo++, hi--) {
+        Piece keep = p->items[lo];
+
+        p->items[lo] = p->items[hi];
+        p->items[hi] = keep;
+    }
+}
+
+/* Takes from `run` what it has in common with the runs [from, end) of the row, and pushes the rest
+ * on `left`.  joins: common keys get the bits of both, and the rest of their run is pushed on the
+ * row; its runs are then compared to the row's end, whatever `end` is. */
+static void runs_take(PatternRow *row, int64_t from, int64_t end, PatternRun run, bool joins,
+                      PatternRow *left)
+{
+    Pieces pieces;
+
+    pieces_begin(&pieces, from);
+    pieces_push(&pieces, run);
+    while (pieces.count > 0 && !row->failed && !pieces.failed) {
+        Piece      p = pieces.items[--pieces.count];
+        PatternRun common = { 0 };
+        int64_t    at = p.at, last = joins ? row->count : end;
+
+        while (at < last && !(common = runs_common(row->runs[at], p.run)).count)
+            at++;
+        if (at == last) {
+            runs_push_of(left, p.run);
+            continue;
+        }
+        if (joins) {
+            PatternRun x = row->runs[at];
+
+            row->runs[at] = common;
+            runs_without(x, common, emit_push, row);
+        }
+        pieces_push_rest(&pieces, p, at, common);
+    }
+    row->failed = row->failed || pieces.failed;
+    pieces_free(&pieces);
+}
+
+/* Runs of the second operand are disjoint, so each is compared with those of the first only.  Its
+ * remainder is kept apart: else the time would be quadratic in the runs. */
 void runs_union(PatternRow *row, int64_t x, int64_t y)
 {
     PatternRow left = { 0 };
@@ -203,7 +283,7 @@ void runs_union(PatternRow *row, int64_t x, int64_t y)
     for (int64_t i = x; i < y; i++)
         runs_push_of(row, row->runs[i]);
     for (int64_t i = y; i < end && !row->failed; i++)
-        absorb(&(Absorb){ row, &left, end }, row->runs[i]);
+        runs_take(row, end, end, row->runs[i], true, &left);
     row->failed = row->failed || left.failed;
     for (int64_t i = 0; i < left.count; i++)
         runs_push_of(row, left.runs[i]);
@@ -223,33 +303,6 @@ void runs_intersect(PatternRow *row, int64_t x, int64_t y)
     drop_below(row, x, end);
 }
 
-typedef struct Subtract {
-    PatternRow *row;
-    int64_t     at, end; /* runs still to be taken away */
-} Subtract;
-
-static void runs_subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p);
-
-static void emit_subtract(void *context, PatternRun piece)
-{
-    const Subtract *s = context;
-
-    runs_subtract(s->row, s->at, s->end, piece);
-}
-
-static void runs_subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p)
-{
-    for (; at < end && !row->failed; at++) {
-        PatternRun common = runs_common(row->runs[at], p);
-
-        if (!common.count)
-            continue;
-        runs_without(p, common, emit_subtract, &(Subtract){ row, at + 1, end });
-        return;
-    }
-    runs_push_of(row, p);
-}
-
 void runs_difference(PatternRow *row, int64_t x, int64_t y)
 {
     int64_t end = row->count;
@@ -257,7 +310,7 @@ void runs_difference(PatternRow *row, int64_t x, int64_t y)
     if (y == end || row->failed)
         return;
     for (int64_t i = x; i < y && !row->failed; i++)
-        runs_subtract(row, y, end, row->runs[i]);
+        runs_take(row, y, end, row->runs[i], false, row);
     drop_below(row, x, end);
 }
 

@@ -10,7 +10,7 @@
 #include "attn/pattern/pattern.h"
 #include "core/rng.h"
 
-#define SHORT_ROW 1024
+#define SHORT_ROW 1024 /* longer ones are sorted on the heap */
 #define DIGIT 8
 #define DIGITS (1 << DIGIT)
 
@@ -31,11 +31,9 @@ static void sort_by_digit(const int32_t *keys, int64_t count, int shift, int32_t
         out[place[keys[x] >> shift & (DIGITS - 1)]++] = keys[x];
 }
 
-/* Sorts at most SHORT_ROW keys, none negative. */
-static void sort_keys(int32_t *keys, int64_t count, int32_t largest)
+/* Sorts keys, none negative; work has room for as many. */
+static void sort_keys(int32_t *keys, int64_t count, int32_t largest, int32_t *work)
 {
-    int32_t work[SHORT_ROW];
-
     for (int shift = 0; shift < 31 && largest >> shift > 0; shift += DIGIT) {
         sort_by_digit(keys, count, shift, work);
         memcpy(keys, work, (size_t)count * sizeof(*keys));
@@ -53,24 +51,6 @@ static void push_sorted(PatternRow *row, const int32_t *keys, int64_t count, uin
     }
 }
 
-static void push_key(PatternRow *row, int64_t x, int64_t key, uint8_t bits)
-{
-    for (int64_t r = x; r < row->count; r++)
-        if (row->runs[r].start == key)
-            return;
-    runs_push(row, key, 1, 1, bits);
-}
-
-static void push_long_row(PatternRow *row, const int32_t *keys, int64_t r, uint8_t bits)
-{
-    int64_t x = row->count;
-
-    for (int64_t c = 0; c < r; c++)
-        if (keys[c] >= 0)
-            push_key(row, x, keys[c], bits);
-    runs_tidy(row, x);
-}
-
 static void row_table(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     const Tensor  *t = &p->tensor;
@@ -78,10 +58,10 @@ static void row_table(const Pattern *p, int64_t head, int64_t i, PatternRow *row
     const int32_t *keys = (const int32_t *)t->data +
                           ((t->rank == 3 ? head * t->shape[0] / p->shape.heads : 0) * p->shape.n +
                            i) * r;
-    int32_t sorted[SHORT_ROW], largest = 0;
+    int32_t few[2 * SHORT_ROW], *sorted = few, largest = 0;
 
-    if (r > SHORT_ROW) {
-        push_long_row(row, keys, r, p->bits);
+    if (r > SHORT_ROW && !(sorted = malloc((size_t)r * 2 * sizeof(*sorted)))) {
+        row->failed = true;
         return;
     }
     for (int64_t c = 0; c < r; c++)
@@ -89,8 +69,10 @@ static void row_table(const Pattern *p, int64_t head, int64_t i, PatternRow *row
             sorted[count++] = keys[c];
             largest = keys[c] > largest ? keys[c] : largest;
         }
-    sort_keys(sorted, count, largest);
+    sort_keys(sorted, count, largest, sorted + r);
     push_sorted(row, sorted, count, p->bits);
+    if (sorted != few)
+        free(sorted);
 }
 
 Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bits)

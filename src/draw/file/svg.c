@@ -305,9 +305,10 @@ bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int 
     Text     png = { 0 };
     int      across = cell_pixels(width, cols), down = cell_pixels(height, rows);
     uint8_t *pixels = enlarge(rgba, cols, rows, across, down);
-    bool     ok = pixels && png_encode(pixels, cols * across, rows * down, IMAGE_DPI, NULL, &png,
-                                       err);
+    bool     ok = pixels || error_set(err, ERR_NOMEM, "a matrix of %d x %d cells in an SVG: not "
+                                      "enough memory", cols, rows);
 
+    ok = ok && png_encode(pixels, cols * across, rows * down, IMAGE_DPI, NULL, &png, err);
     free(pixels);
     if (ok) {
         text_add(&svg->body, "<image");

@@ -34,10 +34,7 @@ static void trim(Text *output)
 
 static void console_add(Console *c, const char *text)
 {
-    for (; *text; text++) /* nothing that would move the terminal's cursor */
-        text_addf(&c->output, "%c",
-                  ((unsigned char)*text < 32 && !strchr("\n\t", *text)) || *text == 127 ? '?'
-                                                                                       : *text);
+    text_add_shown(&c->output, text, strlen(text), false);
     trim(&c->output);
 }
 

@@ -280,6 +280,7 @@ static int complete(lua_State *L)
             return 0;
         lua_pushlstring(L, at, (size_t)(end - at));
         lua_rawget(L, -2);
+        lua_remove(L, -2); /* a word may have many parts, the stack has few places */
         at = end + 1;
     }
     if (lua_isuserdata(L, -1))

@@ -269,6 +269,14 @@ static int keep_function(lua_State *L, int at)
     return luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
+/* As outcome; a function (0: none) that the explorer refused is let go.  [-0, +1 or 3, v] */
+static int kept_or_not(lua_State *L, bool ok, int function, const Error *err)
+{
+    if (!ok && function)
+        luaL_unref(L, LUA_REGISTRYINDEX, function);
+    return outcome(L, ok, err);
+}
+
 /* [-0, +1 or 3, v] */
 static int ui_map(lua_State *L)
 {
@@ -283,13 +291,12 @@ static int ui_map(lua_State *L)
     }
     where = check_text(L, 1);
     key = check_text(L, 2);
-
-    if (lua_type(L, 3) == LUA_TSTRING) {
+    if (lua_type(L, 3) == LUA_TSTRING)
         action = lua_tostring(L, 3);
-    } else {
+    else
         function = keep_function(L, 3);
-    }
-    return outcome(L, control->map(control->ui, where, key, action, function, &err), &err);
+    return kept_or_not(L, control->map(control->ui, where, key, action, function, &err), function,
+                       &err);
 }
 
 /* [-0, +1 or 3, v] */
@@ -298,9 +305,10 @@ static int ui_command(lua_State *L)
     const Control *control = control_of(L);
     const char    *name = check_text(L, 1), *help = luaL_optstring(L, 3, "");
     Error          err = ERROR_INIT;
-    bool           ok = control->command(control->ui, name, help, keep_function(L, 2), &err);
+    int            function = keep_function(L, 2);
 
-    return outcome(L, ok, &err);
+    return kept_or_not(L, control->command(control->ui, name, help, function, &err), function,
+                       &err);
 }
 
 /* [-0, +1 or 3, v] */

@@ -305,7 +305,10 @@ int tensor_softmax(lua_State *L)
     TensorWork   *w;
 
     luaL_argcheck(L, t->rank >= (causal ? 2 : 1), 1, "too few axes");
-    luaL_argcheck(L, ahead > -(1ll << 40) && ahead < 1ll << 40, 2, "out of range");
+    luaL_argexpected(L, lua_isnoneornil(L, 2) || lua_isboolean(L, 2) || lua_isinteger(L, 2), 2,
+                     "boolean or whole number");
+    luaL_argcheck(L, ahead > -(1ll << 40) && ahead < 1ll << 40, 2,
+                  "expected a number of columns within 2^40");
     lua_settop(L, 1);
     out = tensor_push(L, DT_F32, t->rank, t->shape);
     w = tensor_work_push(L);
@@ -440,7 +443,7 @@ int tensor_reshape(lua_State *L)
         shape[i] = luaL_checkinteger(L, -1);
         lua_pop(L, 1);
         if (shape[i] < 0 || __builtin_mul_overflow(count, shape[i], &count))
-            luaL_argerror(L, 2, "out of range");
+            luaL_argerror(L, 2, "expected extents from 0 whose product fits 63 bits");
     }
     if (count != tensor_count(t))
         luaL_error(L, "reshape: the tensor has %I numbers, the shape %I",

@@ -80,7 +80,8 @@ void tensor_adopt(lua_State *L, LuaTensor *tensor, Tensor t, Arena *arena)
     account(L, tensor_bytes(&t));
 }
 
-static void copy_integers(const Tensor *from, Tensor *to)
+/* To a contiguous tensor of the same dtype. */
+static void copy_elements(const Tensor *from, Tensor *to)
 {
     Walk    walk = walk_begin(from);
     int64_t count = tensor_count(from), size = dtype_size(from->dtype);
@@ -97,7 +98,7 @@ Tensor *tensor_push_copy(lua_State *L, const Tensor *t, DType dtype)
     int64_t count = tensor_count(t);
 
     if (t->dtype == dtype) {
-        copy_integers(t, out);
+        copy_elements(t, out);
         return out;
     }
     for (int64_t i = 0; i < count; i++, walk_next(&walk)) {
@@ -210,15 +211,18 @@ static int tensor_set_element(lua_State *L)
 
 static int64_t slice_field(lua_State *L, int field, int64_t fallback, int64_t lo, int64_t hi)
 {
+    static const char *const names[] = { "", "from", "to", "step" };
     int         whole = 1;
     lua_Integer value = fallback;
+    const char *text;
 
     if (lua_rawgeti(L, -1, field) != LUA_TNIL)
         value = lua_tointegerx(L, -1, &whole);
-    lua_pop(L, 1);
+    text = luaL_tolstring(L, -1, NULL);
     if (!whole || value < lo || value > hi)
-        luaL_error(L, "slice: expected whole numbers {from, to, step} with %I <= %I <= %I",
-                   (lua_Integer)lo, value, (lua_Integer)hi);
+        luaL_error(L, "slice: %s of {from, to, step}: expected a whole number from %I to %I, got "
+                   "%s", names[field], (lua_Integer)lo, (lua_Integer)hi, text);
+    lua_pop(L, 2);
     return value;
 }
 

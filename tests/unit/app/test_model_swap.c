@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app/command/model.h"
+#include "app/session/model_input.h"
 #include "app/study/swap_file.h"
 
 static const ModelConfig config = { .layers = 3, .heads = 2 };
@@ -101,6 +102,20 @@ TEST(progress_says_what_is_left)
     assert_true(model_progress_speaks(&p, 110));
     assert_false(model_progress_speaks(&p, 119));
     assert_true(model_progress_speaks(&p, 120));
+}
+
+TEST(a_set_is_numbers_and_ranges)
+{
+    static const char *const wrong[] = { "-1", " -1", "0, -1", "0-+1", " 0",
+                                         "+0", "1-",  "",      "0,",   "3" };
+    bool set[3];
+
+    assert_true(model_parse_set("--layers", "0,2", "layer", 3, set, NULL));
+    assert_true(set[0] && !set[1] && set[2]);
+    assert_true(model_parse_set("--layers", "1-2", "layer", 3, set, NULL));
+    assert_true(!set[0] && set[1] && set[2]);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        CHECK(!model_parse_set("--layers", wrong[i], "layer", 3, set, NULL), "'%s'", wrong[i]);
 }
 
 SUITE(NULL, NULL)

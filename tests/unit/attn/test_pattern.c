@@ -5,6 +5,8 @@
  * have occurred.
  */
 
+#include <pthread.h>
+
 #include "attn/pattern/node.h"
 #include "attn/pattern/pattern.h"
 #include "check.h"
@@ -521,6 +523,78 @@ TEST(a_cache_has_new_keys_and_keys_that_leave)
         assert_int_equal(in, now);
         assert_int_equal(bits, want);
     }
+    arena_free(arena);
+}
+
+static char succeeded;
+
+/* Every second key cuts a run as long as the row. */
+static void *cut_into_pieces(void *unused)
+{
+    enum { KEYS = 10000 };
+    PatternRow row = { 0 }, both = { 0 };
+    bool       good;
+
+    (void)unused;
+    runs_push(&row, 0, KEYS, 1, COMPONENT_WINDOW);
+    for (int64_t j = 0; j < KEYS; j += 2) {
+        runs_push(&row, j, 1, 1, COMPONENT_GLOBAL);
+        runs_push(&both, j, 1, 1, COMPONENT_GLOBAL);
+    }
+    runs_difference(&row, 0, 1);
+    runs_push(&both, 0, KEYS, 1, COMPONENT_WINDOW);
+    runs_union(&both, 0, KEYS / 2);
+    runs_tidy(&both, 0);
+    good = pattern_row_cells(&row) == KEYS / 2 && pattern_row_cells(&both) == KEYS &&
+           both.count == KEYS;
+    pattern_row_free(&row);
+    pattern_row_free(&both);
+    return good ? &succeeded : NULL;
+}
+
+/* Too many pieces to call a function for each: the stack is the least that the program asks for. */
+TEST(a_run_is_cut_into_very_many_pieces)
+{
+    pthread_attr_t little;
+    pthread_t      thread;
+    void          *good;
+
+    assert_int_equal(pthread_attr_init(&little), 0);
+    assert_int_equal(pthread_attr_setstacksize(&little, 256 << 10), 0);
+    assert_int_equal(pthread_create(&thread, &little, cut_into_pieces, NULL), 0);
+    assert_int_equal(pthread_join(thread, &good), 0);
+    assert_non_null(good);
+    pthread_attr_destroy(&little);
+}
+
+/* Keys of a long row in any order, some twice, some unused. */
+TEST(a_long_row_of_a_table_is_its_set_of_keys)
+{
+    enum { KEYS = 3000, MOST_KEY = 5000 };
+    Arena       *arena = arena_new();
+    PatternShape shape = { .heads = 1, .n = 1, .m = MOST_KEY };
+    Tensor       table = tensor_new(arena, DT_I32, 2, (int64_t[]){ 1, KEYS });
+    PatternRow   row = { 0 };
+    Rng          rng = rng_named(3, "keys");
+    static bool  in[MOST_KEY];
+    int64_t      distinct = 0;
+    Pattern     *p;
+
+    for (int64_t c = 0; c < KEYS; c++) {
+        int32_t key = (int32_t)rng_below(&rng, MOST_KEY + 100) - 100;
+
+        tensor_i32(&table)[c] = key < 0 ? -1 : key;
+        distinct += key >= 0 && !in[key];
+        if (key >= 0)
+            in[key] = true;
+    }
+    p = pattern_table(arena, shape, &table, COMPONENT_RANDOM);
+    pattern_row(p, 0, 0, &row);
+    assert_int_equal(pattern_row_cells(&row), distinct);
+    for (int64_t r = 0; r < row.count; r++)
+        for (int64_t j = row.runs[r].start; j < row.runs[r].start + row.runs[r].count; j++)
+            assert_true(in[j]);
+    pattern_row_free(&row);
     arena_free(arena);
 }
 

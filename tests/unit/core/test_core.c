@@ -547,4 +547,61 @@ TEST(flags_say_what_is_not_zero)
     arena_free(a);
 }
 
+/* A tensor that is not given stays so, whatever part of it is asked for. */
+TEST(parts_of_no_tensor_are_none)
+{
+    Tensor none = tensor_of(DT_F32, 3, (int64_t[]){ 1, 8, 4 }, NULL);
+    Tensor rows = tensor_rows(none, 2, 3), columns = tensor_columns(none, 1, 2);
+
+    assert_false(tensor_given(&rows));
+    assert_false(tensor_given(&columns));
+}
+
+/* Also where rounding makes a thousand of one unit. */
+TEST(numbers_for_people_have_the_next_unit_in_time)
+{
+    char text[32];
+
+    assert_string_equal(format_count(999, text, sizeof(text)), "999");
+    assert_string_equal(format_count(999499, text, sizeof(text)), "999 k");
+    assert_string_equal(format_count(999500, text, sizeof(text)), "1.0 M");
+    assert_string_equal(format_count(99960, text, sizeof(text)), "100 k");
+    assert_string_equal(format_bytes((1 << 20) - 1, text, sizeof(text)), "1.0 MiB");
+    assert_string_equal(format_bytes(1023, text, sizeof(text)), "1023 B");
+}
+
+/* What a file or a name holds need not be UTF-8; JSON must be. */
+TEST(json_texts_are_utf8)
+{
+    Text text = { 0 };
+    Json j = jsonw_to(&text);
+
+    jsonw_string(&j, "a\xff\xc3\xa9\xe2\x82");
+    assert_string_equal(text_str(&text), "\"a\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\"");
+    text_free(&text);
+}
+
+TEST(a_file_that_cannot_be_read_says_why)
+{
+    Text  text = { 0 };
+    Error err = ERROR_INIT;
+
+    assert_false(file_read("/tmp", 100, &text, &err));
+    CHECK(strstr(err.text, "Is a directory"), "%s", err.text);
+    text_free(&text);
+}
+
+/* The file has no end, and nothing is kept of it. */
+TEST(reading_ends_where_memory_does)
+{
+    Text  text = { .failed = true };
+    Error err = ERROR_INIT;
+
+    alarm(20);
+    assert_false(file_read("/dev/zero", 1 << 20, &text, &err));
+    alarm(0);
+    assert_int_equal(err.code, ERR_NOMEM);
+    text_free(&text);
+}
+
 SUITE(NULL, NULL)

@@ -11,6 +11,7 @@
 #include "check.h"
 #include "draw/figure/figure.h"
 #include "draw/file/format.h"
+#include "draw/file/svg.h"
 
 #define SIDE 12
 
@@ -568,6 +569,19 @@ TEST(rounds_are_told_apart_by_everybody)
 
             CHECK(b == COMPONENT_OTHER || apart(x, y) >= 15, "bits %d and %d", a, b);
         }
+}
+
+/* So many pixels have no room anywhere. */
+TEST(an_image_too_large_for_memory_says_so)
+{
+    static const uint8_t one[4];
+    Svg  *svg = svg_new(10, 10, 72, LETTERS_OUTLINES);
+    Error err = ERROR_INIT;
+
+    assert_non_null(svg);
+    assert_false(svg_image(svg, 0, 0, one, 1 << 20, 1 << 20, 1 << 24, 1 << 24, &err));
+    assert_int_equal(err.code, ERR_NOMEM);
+    svg_free(svg);
 }
 
 SUITE(NULL, NULL)

@@ -1,4 +1,7 @@
 /* test_input_npz.c -- npz archives: numpy's own, ours, and broken ones. */
+#include <sys/wait.h>
+
+#include "core/shortage.h"
 #include "input_fixture.h"
 
 /* numpy 2.4: savez_compressed(q=f4 [3,2], k=f2 [3,2], v=big-endian f8 in
@@ -475,6 +478,47 @@ TEST(a_beginning_is_as_loaded)
             input_free(loaded);
             input_free(cut);
         }
+}
+
+/* A beginning owns its words, also the warning. */
+TEST(a_beginning_keeps_the_warning)
+{
+    static float values[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    Tensor       t = tensor_of(DT_F32, 2, (int64_t[]){ 4, 2 }, values);
+    Error        err = ERROR_INIT;
+    Input       *whole = input_from_tensors(&t, &t, &t, NULL, NULL, &err), *cut;
+
+    assert_non_null(whole);
+    whole->warning = arena_strdup(whole->arena, "a mask is not used");
+    cut = input_cut(whole, 2, &err);
+    input_free(whole);
+    assert_non_null(cut);
+    assert_string_equal(cut->warning, "a mask is not used");
+    input_free(cut);
+}
+
+/* As in a command that ran short of memory: no file may pass for whole. */
+TEST(no_archive_is_written_after_a_shortage)
+{
+    float       number = 1;
+    NamedTensor item = { "t", tensor_of(DT_F32, 1, (int64_t[]){ 1 }, &number) };
+    char        path[] = "/tmp/attnscope-short-XXXXXX.npz";
+    int         file = mkstemps(path, 4), status;
+    pid_t       child;
+
+    assert_true(file >= 0);
+    close(file);
+    unlink(path);
+    child = fork();
+    if (child == 0) {
+        shortage_forbid_output();
+        shortage_note(1);
+        _exit(input_write_npz(path, &item, 1, NULL));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_not_equal(access(path, F_OK), 0);
+    unlink(path);
 }
 
 static int fill_numbers(void **state)

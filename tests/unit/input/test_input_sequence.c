@@ -27,6 +27,7 @@ TEST(matrices_as_text_are_read)
     check_matrix("w.csv", "0.25,0.75\n1,0\n");
     check_matrix("w.csv", "a,b\r\n.25 , 7.5e-1\r\n1,0");
     check_matrix("w.csv", "# a note\n\n0.25;0.75\n1;0\n");
+    check_matrix("w.csv", "# a note\n\na;b\n0.25;0.75\n1;0\n");
     check_matrix("w.tsv", "0.25\t0.75\n1\t0\n");
     check_matrix("w.csv", "  0.25   0.75  \n1 0");
     check_matrix("w.csv", "\xef\xbb\xbf" "0.25,0.75\r\n1,0\r\n"); /* as spreadsheets write it */
@@ -71,6 +72,18 @@ TEST(lists_of_json_are_arrays)
     assert_true(in->scale == 0.5);
     assert_string_equal(in->q_tokens[1], "\xc3\xa9");
     assert_string_equal(in->model, "toy");
+    input_free(in);
+}
+
+/* Queries and keys may have labels of their own. */
+TEST(lists_of_labels_in_json_are_tokens)
+{
+    Bytes  b = text_of("{\"attn\": [[0.5, 0.25, 0.25], [0, 0, 1]], \"q_tokens\": [\"a\", \"b\"], "
+                       "\"k_tokens\": [\"x\", 7, \"z\"]}");
+    Input *in = load("l.json", &b, NULL);
+
+    assert_string_equal(in->q_tokens[1], "b");
+    assert_string_equal(in->k_tokens[1], "7");
     input_free(in);
 }
 
