@@ -36,6 +36,7 @@ typedef struct Worker {
     double  *z;     /* [rows][keys]; with a sieve of one row */
     double  *part;  /* CHOOSE_INDEX: [rows H][PANEL] */
     double  *strips; /* of one panel, where the job keeps none */
+    bool    *sure;  /* [keys] with a sieve */
     double  *weight; /* [H] CHOOSE_INDEX, with a sieve */
     double  *q;     /* [rows][depth] queries; CHOOSE_PAGES: max(q, 0), min(q, 0) of each channel */
     double  *sum;   /* [keys] numbers in order of size */
@@ -459,21 +460,23 @@ static bool is_sieved(const Job *job)
            sieve_pays(sought(job), job->count);
 }
 
-/* Numbers in double of w->place[0..have). */
-static void number_places(const Job *job, Worker *w, int64_t i, int64_t x, int64_t have)
+/* Numbers in double of w->place[0..have); `all`: also of those that are chosen for certain. */
+static void number_places(const Job *job, Worker *w, int64_t i, int64_t x, int64_t have, bool all)
 {
     const ChooseKeys *in = job->in;
+    bool              scores = in->kind == CHOOSE_SCORES;
 
-    if (in->kind == CHOOSE_SCORES)
+    if (scores)
         sieve_products(&job->sieve, w->sieve, x, w->place, have, w->sum);
     for (int64_t c = 0; c < have; c++) {
-        int32_t place = w->place[c];
-        double  z = in->kind == CHOOSE_SCORES
-                        ? w->sum[c] * in->in.scale
-                        : choose_number(in, job->run->h, job->head, i, place);
+        double *z = &w->z[w->place[c]];
 
-        w->z[place] = z;
-        w->order[c] = cpu_order_key(z);
+        w->order[c] = INT64_MAX;
+        if (!scores && !all && w->sure[c])
+            continue;
+        *z = scores ? w->sum[c] * in->in.scale
+                    : choose_number(in, job->run->h, job->head, i, w->place[c]);
+        w->order[c] = cpu_order_key(*z);
     }
 }
 
@@ -481,11 +484,11 @@ static void number_places(const Job *job, Worker *w, int64_t i, int64_t x, int64
 static void choose_sieved(Job *job, Worker *w, Piece *piece, int64_t i, int64_t x)
 {
     const ChooseKeys *in = job->in;
-    int64_t           have = sieve_places(&job->sieve, w->sieve, x, w->place);
+    int64_t           have = sieve_places(&job->sieve, w->sieve, x, w->place, w->sure);
     int64_t           others = sought(job);
 
     if (have > others || in->kind == CHOOSE_SCORES || in->ranked)
-        number_places(job, w, i, x, have);
+        number_places(job, w, i, x, have, in->ranked);
     if (have > others)
         keep_best(w, have, others);
     add_fixed(w, others, choose_fixed(in, i));
@@ -559,6 +562,8 @@ static bool choose_scratch(Job *job)
             job->workers[x].q = cpu_scratch(r, rows * job->depth, sizeof(double));
         if (job->sieved)
             job->workers[x].sieve = sieve_new(r, &job->sieve);
+        if (job->sieved)
+            job->workers[x].sure = cpu_scratch(r, keys, sizeof(bool));
         if (job->sieved && job->in->kind == CHOOSE_INDEX)
             job->workers[x].weight = cpu_scratch(r, job->in->heads, sizeof(double));
     }

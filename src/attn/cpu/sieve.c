@@ -26,6 +26,7 @@ struct Sieve {
     int64_t  have[SIEVE_ROWS];
     int64_t  count[SIEVE_ROWS], without[SIEVE_ROWS]; /* what the row chooses among */
     double   margin[SIEVE_ROWS];
+    float    above[SIEVE_ROWS];            /* fewer candidates than the row takes exceed it */
     bool     full[SIEVE_ROWS];             /* the row holds none */
     float    limit[SIEVE_ROWS][TILE_KEYS]; /* all alike: lower numbers are left out */
     float    number[TILE_KEYS], top[TILE_ROWS * LANES];
@@ -173,9 +174,10 @@ static int64_t count_at_least(const Kernel *kernel, const float *value, int64_t 
     return found;
 }
 
-/* A number that at least `takes` of value[count] reach, and hardly more; padded with -inf. */
+/* A number that at least `takes` of value[count] reach, and hardly more; padded with -inf.  *above:
+ * one that fewer exceed. */
 static float sieve_bound(const SieveKeys *keys, Sieve *s, int64_t x, const float *value,
-                         int64_t count)
+                         int64_t count, float *above)
 {
     float low = -keys->kernel->largest(value, count, -1);
     float high = keys->kernel->largest(value, count, 1);
@@ -189,6 +191,7 @@ static float sieve_bound(const SieveKeys *keys, Sieve *s, int64_t x, const float
         else
             high = middle;
     }
+    *above = high;
     return low;
 }
 
@@ -201,7 +204,7 @@ static void sieve_keep(const SieveKeys *keys, Sieve *s, int64_t x)
 
     for (int64_t c = s->have[x]; c % TILE_KEYS; c++)
         value[c] = -INFINITY;
-    bound = sieve_bound(keys, s, x, value, s->have[x]);
+    bound = sieve_bound(keys, s, x, value, s->have[x], &s->above[x]);
     set_limit(s, x, nextafterf((float)((double)bound - 2 * s->margin[x]), -INFINITY));
     for (int64_t at = 0; at < s->have[x]; at += TILE_KEYS)
         for (uint64_t bits = keys->kernel->at_least(value + at, s->limit[x]); bits;
@@ -286,10 +289,16 @@ void sieve_rows(const SieveKeys *keys, Sieve *s, int64_t rows)
             take_rows(keys, s, x, rows, at);
 }
 
-int64_t sieve_places(const SieveKeys *keys, Sieve *s, int64_t x, int32_t *place)
+int64_t sieve_places(const SieveKeys *keys, Sieve *s, int64_t x, int32_t *place, bool *sure)
 {
+    double above;
+
     sieve_keep(keys, s, x);
-    memcpy(place, s->place + x * keys->most, (size_t)s->have[x] * sizeof(*place));
+    above = (double)s->above[x] + 2 * s->margin[x];
+    for (int64_t c = 0; c < s->have[x]; c++) {
+        place[c] = s->place[x * keys->most + c];
+        sure[c] = (double)s->value[x * keys->most + c] > above;
+    }
     return s->have[x];
 }
 

@@ -53,8 +53,9 @@ void      sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q,
 /* Finds the candidates of the first `rows` rows, of which none sees more than the last. */
 void      sieve_rows(const SieveKeys *keys, Sieve *s, int64_t rows);
 bool      sieve_holds(const Sieve *s, int64_t x);
-/* The candidates of row x, at least `takes`, increasing; returns how many.  place: room for all. */
-int64_t   sieve_places(const SieveKeys *keys, Sieve *s, int64_t x, int32_t *place);
+/* The candidates of row x, at least `takes`, increasing; returns how many.  sure: whether each is
+ * among the choice for certain.  place and sure: room for all. */
+int64_t   sieve_places(const SieveKeys *keys, Sieve *s, int64_t x, int32_t *place, bool *sure);
 /* q . k in double of the `count` keys named, for CHOOSE_SCORES. */
 void      sieve_products(const SieveKeys *keys, Sieve *s, int64_t x, const int32_t *place,
                          int64_t count, double *number);
