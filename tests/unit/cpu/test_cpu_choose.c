@@ -287,10 +287,10 @@ static void check_sieved_kind(ChooseKind kind, bool even, int64_t most)
 
     f.run->h = 2;
     f.run->d = even ? 16 : 70;
-    in = choice_of(&f, kind, 1100, 1200, even);
-    in.in.q = fixture_normal(&f, 2, 1100, f.run->d, 1);
-    in.q = fixture_normal(&f, 1, 1100, in.heads * f.run->d, 1);
-    in.w = fixture_normal(&f, 1, 1100, in.heads, 1);
+    in = choice_of(&f, kind, 130, 1200, even);
+    in.in.q = fixture_normal(&f, 2, 130, f.run->d, 1);
+    in.q = fixture_normal(&f, 1, 130, in.heads * f.run->d, 1);
+    in.w = fixture_normal(&f, 1, 130, in.heads, 1);
     in.causal = even;
     in.newest = even && kind == CHOOSE_PAGES;
     in.most = most;
