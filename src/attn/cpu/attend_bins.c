@@ -5,8 +5,8 @@
  * that they touch.  Rows of one bin are gathered into tiles, which are then nearly full; each row
  * keeps the state of its own softmax meanwhile.
  *
- * An item of work is a stretch of rows of one head.  A row meets its panels in increasing order, and
- * what it gets depends on its item alone, so the number of threads changes no bit.
+ * An item of work is a stretch of rows of one head.  A row meets its panels in increasing order,
+ * and what it gets depends on its item alone, so the number of threads changes no bit.
  */
 #include <math.h>
 #include <string.h>

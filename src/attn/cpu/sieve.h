@@ -1,13 +1,13 @@
 /* attn/cpu/sieve.h -- the few candidates that may have the largest numbers of a row, by numbers in
  * float.
  *
- * A product q . k in float is wrong by at most margin = (d + 16) 2^-24 |q| |k|; a sum over the heads
- * of an index by at most the sum of their margins, weighted.  If `takes` numbers in float are at
- * least T, as many in double are at least T - margin, and whatever is among the largest in double
- * is at least T - 2 margin in float.  So a row holds the candidates whose numbers in float are that
- * large.  Where these are `takes` they are the choice; else their numbers in double decide as they
- * would among all.  Rows of large or infinite numbers, and rows with too many such candidates, hold
- * none.
+ * A product q . k in float is wrong by at most margin = (d + 16) 2^-24 |q| |k|; a sum over the
+ * heads of an index by at most the sum of their margins, weighted.  If `takes` numbers in float
+ * are at least T, as many in double are at least T - margin, and whatever is among the largest in
+ * double is at least T - 2 margin in float.  So a row holds the candidates whose numbers in float
+ * are that large.  Where these are `takes` they are the choice; else their numbers in double decide
+ * as they would among all.  Rows of large or infinite numbers, and rows with too many such
+ * candidates, hold none.
  *
  *     keys = sieve_keys_new(...), sieve_fill for a head; for a block of rows: sieve_row for each,
  *     sieve_rows, and sieve_places of each row that sieve_holds

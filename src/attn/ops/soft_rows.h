@@ -30,9 +30,9 @@ void soft_rows_weigh(const SoftRows *s, int64_t g, const float *q, int64_t ldq, 
 
 #define SOFT_ROWS_NEAR 24 /* rows of soft_rows_near at most; whole tiles */
 
-/* The same in float, w [rows] ldw apart, without a cap: w (1 + x), |x| at most error[x], and 0 where
- * it is below 1e-36; error is infinite where that is not known.  Columns from `seen` on are 0 as far
- * as ldw.  near_q: room for SOFT_ROWS_NEAR d. */
+/* The same in float, rows of w ldw apart: off by at most error[x] of themselves, and 0 where they
+ * are below 1e-36.  error is infinite where that is not known, as with a cap.  Columns from `seen`
+ * on are 0 as far as ldw.  near_q: room for SOFT_ROWS_NEAR d. */
 void soft_rows_near(const SoftRows *s, int64_t g, const float *q, int64_t ldq, int64_t rows,
                     const int64_t *seen, float *near_q, float *w, int64_t ldw, double *error);
 
