@@ -2,8 +2,8 @@
  *
  * Long rows: heads go in batches; the keys of a batch are packed into panels, then every
  * (block of queries, head) is one item of work, done by block.c.  Short rows that need
- * few panels: see the end of this file.  Scattered keys: attend_gather.c.  One query a head:
- * one_row.c.
+ * few panels: see the end of this file.  Neighbours with different runs: attend_bins.c.  Scattered
+ * keys: attend_gather.c.  One query a head: one_row.c.
  *
  * Strided cells would leave all tiles nearly empty.  Where rows hold many cells of one
  * step, rows and keys are taken in the order of their phases (attend.h), in which these
@@ -191,7 +191,10 @@ static bool workers_init(Job *job, int count)
 static void packed_batch(Job *job)
 {
     threads_run(job->run->threads, job->slices * job->panels, pack_item, job);
-    threads_run(job->run->threads, job->heads * job->blocks, attend_item, job);
+    if (job->binned)
+        threads_run(job->run->threads, attend_bins_items(job), attend_bins_item, job);
+    else
+        threads_run(job->run->threads, job->heads * job->blocks, attend_item, job);
 }
 
 static void run_batches(Job *job)
@@ -289,6 +292,9 @@ static bool choose_way(Job *job, const Typical *typical)
         return false;
     if (job->scattered || job->n == 1)
         return true;
+    job->binned = job->step == 1 && attend_bins_pay(job, typical);
+    if (job->binned)
+        return attend_bins_init(job) && batch_init(job);
     if (job->step == 1 && attend_near_pays(job, typical))
         return attend_near_init(job);
     return batch_init(job);

@@ -222,6 +222,8 @@ void terms_mix_list(Terms *t, int64_t head, int64_t i, const int32_t *keys, int6
 
 #define LIST_KEYS 512 /* a multiple of TILE_KEYS, at most TERMS_LIST */
 
+typedef struct Bins Bins; /* attend_bins.c */
+
 typedef struct Worker {
     Plan     plan;
     Block    block;
@@ -230,6 +232,7 @@ typedef struct Worker {
     int32_t *sparse; /* [panels] of the TILE_SPARSE tiles of a group */
     float   *s;     /* [LIST_KEYS] */
     float   *near;   /* [slices of the batch][near_slots][d][TILE_KEYS] panels packed last */
+    Bins    *bins;   /* NULL: not used */
     int32_t *near_panel; /* [slices of the batch][near_slots] their numbers; -1: none */
     double   cells;
     bool     failed;
@@ -245,6 +248,7 @@ typedef struct Job {
     double             cell_flops;       /* of one cell, for the progress of the run */
     int64_t            block_rows, blocks;
     bool               per_head, has_terms, scattered;
+    bool               binned;           /* tiles of rows of the same bin, not of neighbours */
     Phases             row_order, key_order;
     bool               join;             /* out and lse hold the result of another pass */
     float             *values;           /* [slices][m][e] in the keys' order; NULL: v itself */
@@ -281,6 +285,14 @@ bool attend_near_pays(Job *job, const Typical *typical);
 bool attend_near_init(Job *job);
 /* All queries of the job's batch. */
 void attend_near_batch(Job *job);
+
+/* Whether rows should be sorted into bins, as neighbours hardly share panels. */
+bool attend_bins_pay(const Job *job, const Typical *typical);
+/* Takes the workers' memory; false: there is none. */
+bool attend_bins_init(Job *job);
+/* Items of the job's batch, after its panels are packed. */
+int64_t attend_bins_items(const Job *job);
+void attend_bins_item(void *context, int64_t item, int worker);
 
 /* All of a job of one query.  Without memory a worker, or the run, is failed. */
 void attend_one_row(Job *job);

@@ -2,8 +2,8 @@
  *
  * What the rows of a head multiply (keys, or bounds or means of pages) is widened once, in strips
  * of LANES.  An item is a few rows, multiplied together; what they choose grows in the item's own
- * list, and the lists are joined when all lengths are known.  Where a row chooses few keys by their
- * scores alone, a sieve in float leaves out those that cannot be among them (sieve.h).  For few
+ * list, and the lists are joined when all lengths are known.  Where a row chooses few candidates by
+ * products alone, a sieve in float leaves out those that cannot be among them (sieve.h).  For few
  * queries the strips are made panel by panel and not kept.
  */
 #include "attn/ops/choose.h"
@@ -36,6 +36,8 @@ typedef struct Worker {
     double  *z;     /* [rows][keys]; with a sieve of one row */
     double  *part;  /* CHOOSE_INDEX: [rows H][PANEL] */
     double  *strips; /* of one panel, where the job keeps none */
+    bool    *sure;  /* [keys] with a sieve */
+    double  *weight; /* [H] CHOOSE_INDEX, with a sieve */
     double  *q;     /* [rows][depth] queries; CHOOSE_PAGES: max(q, 0), min(q, 0) of each channel */
     double  *sum;   /* [keys] numbers in order of size */
     double  *e;     /* [keys] exponentials */
@@ -305,11 +307,23 @@ static void pick_places(const Job *job, Worker *w, const double *z, int64_t coun
         keep_best(w, have, takes);
 }
 
+/* Puts `fixed`, if it is one, among w->place[0..others). */
+static void add_fixed(Worker *w, int64_t others, int64_t fixed)
+{
+    int64_t x = others;
+
+    if (fixed < 0)
+        return;
+    for (; x > 0 && w->place[x - 1] > fixed; x--)
+        w->place[x] = w->place[x - 1];
+    w->place[x] = (int32_t)fixed;
+}
+
 /* Puts the row's choice into w->place, increasing; fixed: -1, or one that is among them. */
 static void choose_places(const Job *job, Worker *w, const double *z, int64_t count,
                           int64_t takes, int64_t fixed)
 {
-    int64_t others = takes - (fixed >= 0), x;
+    int64_t others = takes - (fixed >= 0);
 
     if (takes == count) {
         for (int64_t j = 0; j < count; j++)
@@ -318,11 +332,8 @@ static void choose_places(const Job *job, Worker *w, const double *z, int64_t co
     }
     if (others > 0)
         pick_places(job, w, z, count, others, fixed);
-    if (fixed < 0 || !takes)
-        return;
-    for (x = others; x > 0 && w->place[x - 1] > fixed; x--)
-        w->place[x] = w->place[x - 1];
-    w->place[x] = (int32_t)fixed;
+    if (takes)
+        add_fixed(w, others, fixed);
 }
 
 /* Room for `count` more. */
@@ -393,9 +404,10 @@ static void take_share(const Job *job, const Worker *w, int64_t at, int64_t coun
 static void record_row(Job *job, Worker *w, Piece *piece, int64_t i, const double *z, int64_t takes)
 {
     int64_t at = job->head * job->n + i;
-    double  least = takes ? HUGE_VAL : 0;
+    bool    scores = job->in->kind == CHOOSE_SCORES;
+    double  least = takes && scores ? HUGE_VAL : 0;
 
-    for (int64_t x = 0; x < takes; x++)
+    for (int64_t x = 0; x < takes && scores; x++)
         least = fmin(least, z[w->place[x]]);
     tensor_f32(&job->out->least)[at] = (float)least;
     job->out->start[at + 1] = takes;
@@ -429,28 +441,75 @@ static void choose_item(void *context, int64_t item, int worker)
 
 /* ---- rows with a sieve ------------------------------------------------------------------ */
 
-static bool is_sieved(const Job *job)
+/* The fixed candidate is not sought. */
+static int64_t sought(const Job *job)
 {
     const ChooseKeys *in = job->in;
 
-    return in->kind == CHOOSE_SCORES && !job->terms && !job->out->lse.data && in->in.scale > 0 &&
-           sieve_pays(in->most, job->count);
+    return in->most - (in->kind == CHOOSE_MEANS || in->newest);
 }
 
-/* The keys that the sieve left, in double; then the choice among them. */
+/* Pages whose bounds differ from row to row are left to number_rows, unless they are fixed. */
+static bool is_sieved(const Job *job)
+{
+    const ChooseKeys *in = job->in;
+    bool scaled = in->kind == CHOOSE_SCORES || in->kind == CHOOSE_PAGES;
+    bool apart = in->kind == CHOOSE_PAGES && in->causal && !in->newest;
+
+    return !job->terms && !job->out->lse.data && (!scaled || in->in.scale > 0) && !apart &&
+           sieve_pays(sought(job), job->count);
+}
+
+/* Numbers in double of w->place[0..have); `all`: also of those that are chosen for certain. */
+static void number_places(const Job *job, Worker *w, int64_t i, int64_t x, int64_t have, bool all)
+{
+    const ChooseKeys *in = job->in;
+    bool              scores = in->kind == CHOOSE_SCORES;
+
+    if (scores)
+        sieve_products(&job->sieve, w->sieve, x, w->place, have, w->sum);
+    for (int64_t c = 0; c < have; c++) {
+        double *z = &w->z[w->place[c]];
+
+        w->order[c] = INT64_MAX;
+        if (!scores && !all && w->sure[c])
+            continue;
+        *z = scores ? w->sum[c] * in->in.scale
+                    : choose_number(in, job->run->h, job->head, i, w->place[c]);
+        w->order[c] = cpu_order_key(*z);
+    }
+}
+
+/* The choice among what the sieve left: in double, unless these are no more than wanted. */
 static void choose_sieved(Job *job, Worker *w, Piece *piece, int64_t i, int64_t x)
 {
-    int64_t have = sieve_numbers(&job->sieve, w->sieve, x, w->place, w->sum);
+    const ChooseKeys *in = job->in;
+    int64_t           have = sieve_places(&job->sieve, w->sieve, x, w->place, w->sure);
+    int64_t           others = sought(job);
 
-    for (int64_t c = 0; c < have; c++) {
-        double z = w->sum[c] * job->in->in.scale;
+    if (have > others || in->kind == CHOOSE_SCORES || in->ranked)
+        number_places(job, w, i, x, have, in->ranked);
+    if (have > others)
+        keep_best(w, have, others);
+    add_fixed(w, others, choose_fixed(in, i));
+    record_row(job, w, piece, i, w->z, in->most);
+}
 
-        w->z[w->place[c]] = z;
-        w->order[c] = cpu_order_key(z);
+/* Gives the sieve row i, the x-th of its block. */
+static void sieve_take(const Job *job, Worker *w, int64_t x, int64_t i)
+{
+    const ChooseKeys *in = job->in;
+    const double     *q = w->q;
+
+    if (in->kind == CHOOSE_INDEX) {
+        q = job->q + i * in->heads * job->d;
+        for (int64_t t = 0; t < in->heads; t++)
+            w->weight[t] = tensor_float(&in->w, 0, 1, i, t);
+    } else {
+        widen_rows(job, w, i, 1);
     }
-    if (have > job->in->most)
-        keep_best(w, have, job->in->most);
-    record_row(job, w, piece, i, w->z, job->in->most);
+    sieve_row(&job->sieve, w->sieve, x, q, w->weight, choose_candidates(in, i),
+              choose_fixed(in, i));
 }
 
 static void sieved_item(void *context, int64_t item, int worker)
@@ -463,9 +522,7 @@ static void sieved_item(void *context, int64_t item, int worker)
     if (cpu_cancelled(job->run))
         return;
     for (int64_t x = 0; x < rows; x++)
-        sieve_row(&job->sieve, w->sieve, x,
-                  tensor_row_f32(&job->in->in.q, job->head, job->run->h, first + x),
-                  choose_candidates(job->in, first + x));
+        sieve_take(job, w, x, first + x);
     sieve_rows(&job->sieve, w->sieve, rows);
     for (int64_t x = 0; x < rows; x++)
         if (sieve_holds(w->sieve, x)) {
@@ -487,7 +544,7 @@ static bool choose_scratch(Job *job)
     if (!job->terms && !job->few)
         job->strips = cpu_scratch(r, keys * job->depth, sizeof(*job->strips));
     if (job->sieved)
-        job->sieve = sieve_keys_new(r, job->count, job->d, job->in->most);
+        job->sieve = sieve_keys_new(r, job->in, job->count, job->depth, sought(job));
     job->workers = cpu_scratch(r, count, sizeof(*job->workers));
     for (int x = 0; job->workers && x < count; x++) {
         job->workers[x] = (Worker){ .z = cpu_scratch(r, rows * keys, sizeof(double)),
@@ -504,7 +561,11 @@ static bool choose_scratch(Job *job)
         else
             job->workers[x].q = cpu_scratch(r, rows * job->depth, sizeof(double));
         if (job->sieved)
-            job->workers[x].sieve = sieve_new(r, job->d, job->in->most);
+            job->workers[x].sieve = sieve_new(r, &job->sieve);
+        if (job->sieved)
+            job->workers[x].sure = cpu_scratch(r, keys, sizeof(bool));
+        if (job->sieved && job->in->kind == CHOOSE_INDEX)
+            job->workers[x].weight = cpu_scratch(r, job->in->heads, sizeof(double));
     }
     return !run_failed(r);
 }
@@ -530,7 +591,7 @@ static void choose_all(Job *job)
         if (job->strips)
             threads_run(job->run->threads, job->keys / LANES, strip_item, job);
         if (job->sieved)
-            sieve_fill(job->run, &job->sieve, &in->in.k, job->head);
+            sieve_fill(job->run, &job->sieve, job->head);
         if (job->few)
             number_few(job);
         threads_run(job->run->threads, job->items, job->sieved ? sieved_item : choose_item, job);

@@ -7,76 +7,115 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
-#define MORE 64       /* keys held beyond twice those taken, before some are dropped */
-#define LEAST 8       /* a row takes at most one of so many keys */
-#define KEYS 512      /* fewer are not worth it */
-#define LARGEST 1e30  /* lengths whose products are finite in float, too */
+#define MORE 64       /* candidates held beyond twice those taken, before some are dropped */
+#define LEAST 8       /* a row takes at most one of so many candidates */
+#define FEWEST 128    /* fewer are not worth it */
+#define LARGEST 1e30  /* numbers that are finite in float, too */
+#define TINY 0x1p-120 /* above what products below the least normal float lose */
 #define STEPS 14      /* of bisection */
+#define DEPTH 64      /* factors at once; even, as choose_factors wants */
 
 struct Sieve {
-    float   *q;        /* [SIEVE_ROWS][d] */
+    float   *q;        /* [SIEVE_ROWS][heads][d] */
+    float   *weight;   /* [SIEVE_ROWS][heads]; NULL: the numbers are the products */
     float   *gathered; /* [d][TILE_KEYS] */
-    float   *value;    /* [SIEVE_ROWS][most] scores of the keys held */
+    float   *scores;   /* [step heads][TILE_KEYS], of `step` rows */
+    float   *value;    /* [SIEVE_ROWS][most] numbers of the candidates held */
     int32_t *place;    /* [SIEVE_ROWS][most] increasing */
+    int64_t  step;     /* the fewest rows whose products fill tiles */
     int64_t  have[SIEVE_ROWS];
-    int64_t  count[SIEVE_ROWS];            /* keys that the row sees */
+    int64_t  count[SIEVE_ROWS], without[SIEVE_ROWS]; /* what the row chooses among */
     double   margin[SIEVE_ROWS];
+    float    above[SIEVE_ROWS];            /* fewer candidates than the row takes exceed it */
     bool     full[SIEVE_ROWS];             /* the row holds none */
-    float    limit[SIEVE_ROWS][TILE_KEYS]; /* all alike: lower scores are left out */
-    float    scores[TILE_ROWS * TILE_KEYS], top[TILE_ROWS * LANES];
+    float    limit[SIEVE_ROWS][TILE_KEYS]; /* all alike: lower numbers are left out */
+    float    number[TILE_KEYS], top[TILE_ROWS * LANES];
 };
 
-bool sieve_pays(int64_t takes, int64_t keys)
+bool sieve_pays(int64_t takes, int64_t count)
 {
-    return takes > 0 && takes * LEAST <= keys && keys >= KEYS;
+    return takes > 0 && takes * LEAST <= count && count >= FEWEST;
 }
 
-static int64_t most_of(int64_t takes)
-{
-    return round_up_to(2 * takes + MORE, TILE_KEYS);
-}
-
-SieveKeys sieve_keys_new(Run *r, int64_t count, int64_t d, int64_t takes)
+SieveKeys sieve_keys_new(Run *r, const ChooseKeys *in, int64_t count, int64_t d, int64_t takes)
 {
     int64_t panels = ceil_div(count, TILE_KEYS);
 
-    return (SieveKeys){ .kernel = kernel_at(0), .count = count, .d = d, .takes = takes,
-                        .most = most_of(takes),
-                        .panels = cpu_scratch(r, panels * d, TILE_KEYS * (int64_t)sizeof(float)) };
+    return (SieveKeys){ .kernel = kernel_at(0), .in = in, .all = r->h, .count = count, .d = d,
+                        .heads = in->kind == CHOOSE_INDEX ? in->heads : 1, .takes = takes,
+                        .most = round_up_to(2 * takes + MORE, TILE_KEYS),
+                        .panels = cpu_scratch(r, panels * d, TILE_KEYS * (int64_t)sizeof(float)),
+                        .lengths = cpu_scratch(r, panels, (int64_t)sizeof(double)) };
 }
 
-Sieve *sieve_new(Run *r, int64_t d, int64_t takes)
+/* The fewest rows of which all products with a key fill whole tiles; it divides TILE_ROWS. */
+static int64_t step_of(int64_t heads)
 {
-    int64_t size = (int64_t)sizeof(float), held = SIEVE_ROWS * most_of(takes);
+    int64_t step = 1;
+
+    while (step * heads % TILE_ROWS)
+        step++;
+    return step;
+}
+
+Sieve *sieve_new(Run *r, const SieveKeys *keys)
+{
+    int64_t size = (int64_t)sizeof(float), held = SIEVE_ROWS * keys->most;
+    int64_t products = SIEVE_ROWS * keys->heads, step = step_of(keys->heads);
     Sieve  *s = cpu_scratch(r, 1, (int64_t)sizeof(*s));
 
     if (s)
-        *s = (Sieve){ .q = cpu_scratch(r, SIEVE_ROWS * d, size),
-                      .gathered = cpu_scratch(r, d, TILE_KEYS * size),
+        *s = (Sieve){ .step = step, .q = cpu_scratch(r, products * keys->d, size),
+                      .weight = keys->in->kind == CHOOSE_INDEX ? cpu_scratch(r, products, size)
+                                                               : NULL,
+                      .gathered = cpu_scratch(r, keys->d, TILE_KEYS * size),
+                      .scores = cpu_scratch(r, step * keys->heads, TILE_KEYS * size),
                       .value = cpu_scratch(r, held, size),
                       .place = cpu_scratch(r, held, (int64_t)sizeof(int32_t)) };
     return s;
 }
 
+/* Factors of candidate j as a column of its panel; returns the sum of their squares. */
+static double pack_factors(const SieveKeys *keys, int64_t j, float *column)
+{
+    double factor[DEPTH], squares = 0;
+
+    for (int64_t from = 0; from < keys->d; from += DEPTH) {
+        int64_t depth = min_i64(DEPTH, keys->d - from);
+
+        choose_factors(keys->in, keys->all, keys->head, j, from, depth, 1, factor);
+        for (int64_t c = 0; c < depth; c++) {
+            squares += factor[c] * factor[c];
+            column[(from + c) * TILE_KEYS] = (float)factor[c];
+        }
+    }
+    return squares;
+}
+
 static void pack_item(void *context, int64_t panel, int worker)
 {
     const SieveKeys *keys = context;
-    int64_t          first = panel * TILE_KEYS;
+    int64_t          first = panel * TILE_KEYS, some = min_i64(TILE_KEYS, keys->count - first);
+    float           *to = keys->panels + first * keys->d;
+    double           longest = 0;
 
     (void)worker;
-    pack_panel(keys->k + first * keys->ld, keys->ld, min_i64(TILE_KEYS, keys->count - first),
-               keys->d, keys->panels + first * keys->d);
+    if (some < TILE_KEYS)
+        memset(to, 0, (size_t)(keys->d * TILE_KEYS) * sizeof(*to));
+    for (int64_t c = 0; c < some; c++)
+        longest = larger_or_nan(longest, pack_factors(keys, first + c, to + c));
+    keys->lengths[panel] = sqrt(longest);
 }
 
-void sieve_fill(Run *r, SieveKeys *keys, const Tensor *k, int64_t head)
+void sieve_fill(Run *r, SieveKeys *keys, int64_t head)
 {
-    keys->k = tensor_head(k, head, r->h);
-    keys->ld = k->stride[1];
+    int64_t panels = ceil_div(keys->count, TILE_KEYS);
+
+    keys->head = head;
     keys->longest = 0;
-    threads_run(r->threads, ceil_div(keys->count, TILE_KEYS), pack_item, keys);
-    for (int64_t j = 0; j < keys->count; j++)
-        keys->longest = larger_or_nan(
-            keys->longest, sqrt(keys->kernel->squares(keys->k + j * keys->ld, keys->d)));
+    threads_run(r->threads, panels, pack_item, keys);
+    for (int64_t panel = 0; panel < panels; panel++)
+        keys->longest = larger_or_nan(keys->longest, keys->lengths[panel]);
 }
 
 static void set_limit(Sieve *s, int64_t x, float limit)
@@ -85,15 +124,38 @@ static void set_limit(Sieve *s, int64_t x, float limit)
         s->limit[x][c] = limit;
 }
 
-void sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const float *q, int64_t count)
+/* Sets the factors of row x; returns what no number of it exceeds, for keys of length 1. */
+static double set_factors(const SieveKeys *keys, Sieve *s, int64_t x, const double *q,
+                          const double *w)
 {
-    double size = sqrt(keys->kernel->squares(q, keys->d)) * keys->longest;
+    double size = 0;
 
-    memcpy(s->q + x * keys->d, q, (size_t)keys->d * sizeof(*q));
+    for (int64_t t = 0; t < keys->heads; t++) {
+        float *to = s->q + (x * keys->heads + t) * keys->d;
+        double squares = 0;
+
+        for (int64_t c = 0; c < keys->d; c++, q++) {
+            to[c] = (float)*q;
+            squares += *q * *q;
+        }
+        if (w)
+            s->weight[x * keys->heads + t] = (float)w[t];
+        size += sqrt(squares) * (w ? fabs(w[t]) : 1);
+    }
+    return size;
+}
+
+void sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q, const double *w,
+               int64_t count, int64_t without)
+{
+    double size = set_factors(keys, s, x, q, w) * keys->longest;
+    double rounds = (double)(keys->d + keys->heads) + 16;
+
     s->count[x] = count;
+    s->without[x] = without;
     s->have[x] = 0;
-    s->margin[x] = ((double)keys->d + 8) * 0x1p-24 * size;
-    s->full[x] = count <= keys->takes || !(size <= LARGEST);
+    s->margin[x] = rounds * (0x1p-24 * size + TINY);
+    s->full[x] = count - (without >= 0) <= keys->takes || !(size <= LARGEST);
     set_limit(s, x, -INFINITY);
 }
 
@@ -112,9 +174,10 @@ static int64_t count_at_least(const Kernel *kernel, const float *value, int64_t 
     return found;
 }
 
-/* A number that at least `takes` of value[count] reach, and hardly more; padded with -inf. */
+/* A number that at least `takes` of value[count] reach, and hardly more; padded with -inf.  *above:
+ * one that fewer exceed. */
 static float sieve_bound(const SieveKeys *keys, Sieve *s, int64_t x, const float *value,
-                         int64_t count)
+                         int64_t count, float *above)
 {
     float low = -keys->kernel->largest(value, count, -1);
     float high = keys->kernel->largest(value, count, 1);
@@ -128,6 +191,7 @@ static float sieve_bound(const SieveKeys *keys, Sieve *s, int64_t x, const float
         else
             high = middle;
     }
+    *above = high;
     return low;
 }
 
@@ -140,7 +204,7 @@ static void sieve_keep(const SieveKeys *keys, Sieve *s, int64_t x)
 
     for (int64_t c = s->have[x]; c % TILE_KEYS; c++)
         value[c] = -INFINITY;
-    bound = sieve_bound(keys, s, x, value, s->have[x]);
+    bound = sieve_bound(keys, s, x, value, s->have[x], &s->above[x]);
     set_limit(s, x, nextafterf((float)((double)bound - 2 * s->margin[x]), -INFINITY));
     for (int64_t at = 0; at < s->have[x]; at += TILE_KEYS)
         for (uint64_t bits = keys->kernel->at_least(value + at, s->limit[x]); bits;
@@ -153,56 +217,103 @@ static void sieve_keep(const SieveKeys *keys, Sieve *s, int64_t x)
     s->have[x] = kept;
 }
 
-/* Scores of row x with the keys of the panel from `at`. */
-static void take_scores(const SieveKeys *keys, Sieve *s, int64_t x, const float *scores, int64_t at)
+/* All candidates of a panel, for a row that has no limit yet. */
+static void take_panel(const SieveKeys *keys, Sieve *s, int64_t x, const float *number, int64_t at)
 {
-    int64_t  row = x * keys->most, left = s->count[x] - at;
+    int64_t row = x * keys->most + s->have[x];
+
+    memcpy(s->value + row, number, TILE_KEYS * sizeof(*number));
+    for (int c = 0; c < TILE_KEYS; c++)
+        s->place[row + c] = (int32_t)(at + c);
+    s->have[x] += TILE_KEYS;
+}
+
+/* Numbers of row x for the candidates of the panel from `at`. */
+static void take_numbers(const SieveKeys *keys, Sieve *s, int64_t x, const float *number,
+                         int64_t at)
+{
+    int64_t  row = x * keys->most, left = s->count[x] - at, skip = s->without[x] - at;
     uint64_t bits;
 
     if (left <= 0 || s->full[x])
         return;
-    bits = keys->kernel->at_least(scores, s->limit[x]);
+    bits = keys->kernel->at_least(number, s->limit[x]);
     bits &= left < TILE_KEYS ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
+    if (skip >= 0 && skip < TILE_KEYS)
+        bits &= ~(UINT64_C(1) << skip);
+    if (bits == ~UINT64_C(0) && s->have[x] + TILE_KEYS <= keys->most) {
+        take_panel(keys, s, x, number, at);
+        return;
+    }
     for (; bits && !s->full[x]; bits &= bits - 1) {
         int c = __builtin_ctzll(bits);
 
         if (s->have[x] == keys->most)
             sieve_keep(keys, s, x);
         s->full[x] = s->have[x] == keys->most;
-        if (s->full[x] || scores[c] < s->limit[x][0])
+        if (s->full[x] || number[c] < s->limit[x][0])
             continue;
-        s->value[row + s->have[x]] = scores[c];
+        s->value[row + s->have[x]] = number[c];
         s->place[row + s->have[x]++] = (int32_t)(at + c);
+    }
+}
+
+/* The numbers of s->step rows from x on for a panel. */
+static void take_rows(const SieveKeys *keys, Sieve *s, int64_t x, int64_t rows, int64_t at)
+{
+    int64_t d = keys->d, products = s->step * keys->heads;
+    float  *q = s->q + x * keys->heads * d;
+
+    for (int64_t y = 0; y < products; y += TILE_ROWS)
+        keys->kernel->score(q + y * d, d, keys->panels + at * d, d, NULL, 0, TILE_KEYS,
+                            s->scores + y * TILE_KEYS, TILE_KEYS, s->top);
+    for (int64_t y = 0; y < min_i64(s->step, rows - x); y++) {
+        const float *number = s->scores + y * keys->heads * TILE_KEYS;
+
+        if (s->weight) {
+            keys->kernel->fold_heads(number, keys->heads, s->weight + (x + y) * keys->heads,
+                                     s->number);
+            number = s->number;
+        }
+        take_numbers(keys, s, x + y, number, at);
     }
 }
 
 void sieve_rows(const SieveKeys *keys, Sieve *s, int64_t rows)
 {
-    int64_t padded = round_up_to(rows, TILE_ROWS), d = keys->d;
+    int64_t width = keys->heads * keys->d;
 
-    memset(s->q + rows * d, 0, (size_t)((padded - rows) * d) * sizeof(*s->q));
+    memset(s->q + rows * width, 0, (size_t)((SIEVE_ROWS - rows) * width) * sizeof(*s->q));
     for (int64_t at = 0; at < s->count[rows - 1]; at += TILE_KEYS)
-        for (int64_t x = 0; x < rows; x += TILE_ROWS) {
-            keys->kernel->score(s->q + x * d, d, keys->panels + at * d, d, NULL, 0, TILE_KEYS,
-                                s->scores, TILE_KEYS, s->top);
-            for (int64_t y = x; y < min_i64(x + TILE_ROWS, rows); y++)
-                take_scores(keys, s, y, s->scores + (y - x) * TILE_KEYS, at);
-        }
+        for (int64_t x = 0; x < rows; x += s->step)
+            take_rows(keys, s, x, rows, at);
 }
 
-int64_t sieve_numbers(const SieveKeys *keys, Sieve *s, int64_t x, int32_t *place, double *number)
+int64_t sieve_places(const SieveKeys *keys, Sieve *s, int64_t x, int32_t *place, bool *sure)
 {
-    const int32_t *held = s->place + x * keys->most;
-    double         sums[TILE_KEYS];
+    double above;
 
     sieve_keep(keys, s, x);
-    for (int64_t at = 0; at < s->have[x]; at += TILE_KEYS) {
-        int64_t some = min_i64(TILE_KEYS, s->have[x] - at);
-
-        pack_rows(keys->k, keys->ld, held + at, some, keys->d, s->gathered);
-        keys->kernel->panel64(s->q + x * keys->d, s->gathered, keys->d, sums);
-        memcpy(number + at, sums, (size_t)some * sizeof(*number));
-        memcpy(place + at, held + at, (size_t)some * sizeof(*place));
+    above = (double)s->above[x] + 2 * s->margin[x];
+    for (int64_t c = 0; c < s->have[x]; c++) {
+        place[c] = s->place[x * keys->most + c];
+        sure[c] = (double)s->value[x * keys->most + c] > above;
     }
     return s->have[x];
+}
+
+void sieve_products(const SieveKeys *keys, Sieve *s, int64_t x, const int32_t *place,
+                    int64_t count, double *number)
+{
+    const Tensor *k = &keys->in->in.k;
+    double        sums[TILE_KEYS];
+
+    for (int64_t at = 0; at < count; at += TILE_KEYS) {
+        int64_t some = min_i64(TILE_KEYS, count - at);
+
+        pack_rows(tensor_head(k, keys->head, keys->all), k->stride[1], place + at, some, keys->d,
+                  s->gathered);
+        keys->kernel->panel64(s->q + x * keys->d, s->gathered, keys->d, sums);
+        memcpy(number + at, sums, (size_t)some * sizeof(*number));
+    }
 }

@@ -43,7 +43,8 @@ typedef struct ChosenKeys {
     int64_t  sets, n;
     int64_t *start;     /* [sets n + 1] where a row begins in `key` */
     int32_t *key;       /* increasing in each row */
-    Tensor   least;     /* f32 [sets,n] the number of the last one chosen; 0 in an empty row */
+    Tensor   least;     /* f32 [sets,n] CHOOSE_SCORES: the score of the last one chosen; 0 in an
+                           empty row */
     Tensor   lse;       /* f64 [sets,n] log of the sum of exp of all that the row sees; data NULL:
                            not asked for */
     Tensor   share;     /* f64 [sets,n] as lse: how much of that sum the chosen keys are */

@@ -497,6 +497,58 @@ TEST(narrow_but_for_one)
     fixture_free(&c.f);
 }
 
+/* Every row of every head reads a run of at most `size` keys in `most` of so many stretches of the
+ * sequence; every 50th reads none, every 51st all keys. */
+static Pattern *some_runs(Fixture *f, PatternShape s, int64_t stretches, int64_t most, int64_t size)
+{
+    int64_t     rows = s.heads * s.n, used = 0, wide = s.m / stretches;
+    int64_t    *offset = run_alloc(f->run, rows + 1, sizeof(*offset));
+    PatternRun *runs = run_alloc(f->run, rows * (most + 1), sizeof(*runs));
+
+    for (int64_t at = 0; at < rows; at++) {
+        int64_t left = at % 50 && at % 51 ? most : 0;
+
+        offset[at] = used;
+        if (at % 50 && at % 51 == 0)
+            runs[used++] = (PatternRun){ 0, s.m, 1, COMPONENT_BLOCK };
+        for (int64_t x = 0; x < stretches && left; x++) {
+            int64_t from = x * wide + (int64_t)rng_below(&f->rng, (uint64_t)wide);
+
+            if ((int64_t)rng_below(&f->rng, (uint64_t)(stretches - x)) >= left)
+                continue;
+            runs[used++] = (PatternRun){ from, min_i64(size, (x + 1) * wide - from), 1,
+                                         COMPONENT_BLOCK };
+            left--;
+        }
+    }
+    offset[rows] = used;
+    return pattern_stored(f->run->arena, s, offset, runs, true);
+}
+
+TEST(neighbours_with_different_runs)
+{
+    static const struct {
+        Shape   s;
+        int64_t stretches, most, size;
+    } kinds[] = {
+        { { 2, 1, 300, 1111, 33, 17 }, 8, 2, 128 }, { { 4, 2, 131, 2000, 64, 64 }, 100, 7, 16 },
+        { { 1, 1, 2060, 6401, 3, 5 }, 100, 40, 64 }, /* more cells than are held at once */
+    };
+
+    for (size_t x = 0; x < sizeof(kinds) / sizeof(*kinds); x++) {
+        Case a = case_new(kinds[x].s, 1, 1), b = case_new(kinds[x].s, 3, 1);
+
+        a.pattern = b.pattern = some_runs(&a.f, pattern_shape(&a), kinds[x].stretches,
+                                          kinds[x].most, kinds[x].size);
+        cpu_attend(a.f.run, &a.in, a.pattern, &a.out, &a.cells);
+        cpu_attend(b.f.run, &b.in, b.pattern, &b.out, &b.cells);
+        assert_memory_equal(a.out.out.data, b.out.out.data, (size_t)tensor_bytes(&a.out.out));
+        run_kernels(&a, 5e-6, "some runs");
+        fixture_free(&a.f);
+        fixture_free(&b.f);
+    }
+}
+
 static Pattern *narrow(Arena *a, PatternShape s)
 {
     return pattern_band(a, s, -2, 2, 1, 1);

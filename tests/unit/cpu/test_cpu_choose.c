@@ -280,6 +280,37 @@ TEST(a_sieve_changes_no_choice)
         }
 }
 
+static void check_sieved_kind(ChooseKind kind, bool even, int64_t most)
+{
+    Fixture    f = fixture_new(2, (uint64_t)most);
+    ChooseKeys in;
+
+    f.run->h = 2;
+    f.run->d = even ? 16 : 70;
+    in = choice_of(&f, kind, 130, 1200, even);
+    in.in.q = fixture_normal(&f, 2, 130, f.run->d, 1);
+    in.q = fixture_normal(&f, 1, 130, in.heads * f.run->d, 1);
+    in.w = fixture_normal(&f, 1, 130, in.heads, 1);
+    in.causal = even;
+    in.newest = even && kind == CHOOSE_PAGES;
+    in.most = most;
+    check_choice(&f, &in);
+    if (kind == CHOOSE_INDEX) /* made, as the indexer's own are */
+        in.q = in_double(&f, in.q);
+    tensor_f32(&in.in.q)[7] = 1e25f;
+    tensor_f32(&in.in.q)[f.run->d + 1] = 1e-30f;
+    check_choice(&f, &in);
+    fixture_free(&f);
+}
+
+TEST(a_sieve_changes_no_choice_of_pages_or_by_an_index)
+{
+    for (ChooseKind kind = CHOOSE_INDEX; kind <= CHOOSE_MEANS; kind++)
+        for (int even = 0; even < 2; even++)
+            for (int64_t most = 1; most <= 18; most = 3 * most + 1)
+                check_sieved_kind(kind, even != 0, most);
+}
+
 TEST(growing_numbers)
 {
     Fixture    f = fixture_new(1, 1);

@@ -98,6 +98,8 @@ typedef struct Kernel {
     uint64_t (*at_most)(const int32_t *x, int32_t value);
     /* Bit j: s[j] >= limit[j]; TILE_KEYS entries. */
     uint64_t (*at_least)(const float *s, const float *limit);
+    /* sum[0..TILE_KEYS) = sum over r of factor[r] max(0, s[r][0..TILE_KEYS)). */
+    void (*fold_heads)(const float *s, int64_t rows, const float *factor, float *sum);
     /* How many entries of s (`negative`: of |s|) are at most `margin` below the largest; *at:
      * the last of them.  count a multiple of 4 LANES, no NaN. */
     int64_t (*peaks)(const float *s, int64_t count, bool negative, float margin, int64_t *at);

@@ -431,6 +431,24 @@ static TARGET uint64_t scores_at_least(const float *s, const float *limit)
     return bits;
 }
 
+static TARGET void scores_fold_heads(const float *s, int64_t rows, const float *factor, float *sum)
+{
+    for (int j = 0; j < TILE_KEYS; j += STRIP) {
+        Vec total[VECS];
+
+        UNROLL for (int v = 0; v < VECS; v++)
+            total[v] = vec_splat(0.0f);
+        for (int64_t r = 0; r < rows; r++)
+            UNROLL for (int v = 0; v < VECS; v++) {
+                Vec x = vec_load(s + r * TILE_KEYS + j + v * WIDTH);
+
+                total[v] = vec_fma(vec_splat(factor[r]), vec_max(x, vec_splat(0.0f)), total[v]);
+            }
+        UNROLL for (int v = 0; v < VECS; v++)
+            vec_store(sum + j + v * WIDTH, total[v]);
+    }
+}
+
 INLINE Vec size_of(Vec x, bool negative)
 {
     return negative ? vec_max(x, vec_sub(vec_splat(0.0f), x)) : x;
@@ -493,6 +511,7 @@ const Kernel KERNEL = {
     .moments = array_moments,
     .centre = array_centre,
     .at_least = scores_at_least,
+    .fold_heads = scores_fold_heads,
     .peaks = score_peaks,
     .scale = array_scale,
     .line = array_line,
