@@ -226,8 +226,9 @@ static bool read_layer(Reader *r)
         if (!read_state(r, m, &layer))
             return false;
     } else {
-        return refuse(r, "expected full, window(KEYS), window(KEYS,sinks=S), state(HEADS,KEYS,VALUES), a mechanism with "
-                         "a state such as retnet(HEADS,KEYS,VALUES), or '('");
+        return refuse(r, "expected full, window(KEYS), window(KEYS,sinks=S), "
+                         "state(HEADS,KEYS,VALUES), a mechanism with a state such as "
+                         "retnet(HEADS,KEYS,VALUES), or '('");
     }
     return add_layer(r, &layer);
 }
@@ -310,8 +311,8 @@ void stack_layer_text(const StackLayer *layer, Text *out)
 static bool same_layer(const StackLayer *a, const StackLayer *b)
 {
     return a->kind == b->kind && a->window == b->window && a->sinks == b->sinks &&
-           a->heads == b->heads && a->keys == b->keys && a->values == b->values && a->mechanism == b->mechanism &&
-           a->channels == b->channels && a->width == b->width;
+           a->heads == b->heads && a->keys == b->keys && a->values == b->values &&
+           a->mechanism == b->mechanism && a->channels == b->channels && a->width == b->width;
 }
 
 /* The fewest layers of which the stack is repetitions, the last one perhaps cut short. */

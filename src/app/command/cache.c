@@ -214,7 +214,8 @@ static bool add_model(CacheRun *r, const char *word, Stack *layers, Error *err)
     shape = (StackShape){ .heads = model.heads, .kv_heads = model.kv_heads, .dim = model.dim,
                           .rank = model.rank, .rope = model.rope };
     ok = ok && stack_parse(text_str(&model.layers), layers, err) &&
-         add_stack(r, word, layers, shape, model.context, err) && add_given(r, &model, shape, layers, err);
+         add_stack(r, word, layers, shape, model.context, err) &&
+         add_given(r, &model, shape, layers, err);
     model_cache_free(&model);
     return ok;
 }

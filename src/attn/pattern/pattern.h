@@ -214,6 +214,8 @@ typedef struct PatternSource {
     /* Called for each table drawn so that the run can show it; may be NULL.
      * name is "random", "random_2", ... in order of appearance. */
     void (*drawn)(void *context, const char *name, Tensor table);
+    /* Called for each window of even width; may be NULL. */
+    void (*even)(void *context, int64_t width);
     /* Called for each $name used, so unused tensors can be reported; may be NULL. */
     void (*used)(void *context, const char *name);
 } PatternSource;

@@ -44,6 +44,8 @@ static Pattern *build_window(PatternParser *p, const PatternValue *v)
 {
     int64_t reach = v[0].number / 2 * v[1].number;
 
+    if (v[0].number > 0 && v[0].number % 2 == 0 && p->source && p->source->even)
+        p->source->even(p->source->context, v[0].number);
     return pattern_built(p, pattern_band(p->arena, p->shape, -reach, reach, v[1].number,
                                          v[1].number > 1 ? COMPONENT_STRIDED : COMPONENT_WINDOW));
 }
