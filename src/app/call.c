@@ -158,6 +158,8 @@ static bool set_option(Call *call, int id, const char *value, Error *err)
     if (id == OPT_STACK)
         return add_to_list(call, id, value, call->stacks, &call->stack_count, err);
     if (id != OPT_PARAM) {
+        if (options[id].value && call->values[id] && !call->twice.flag)
+            call->twice = (CallTwice){ options[id].flag, call->values[id], value };
         call->values[id] = value;
         return true;
     }
@@ -247,6 +249,14 @@ static bool check_surplus(const Call *call, Error *err)
     if (call->values[OPT_CAUSAL] && call->values[OPT_NOCAUSAL])
         return error_set(err, ERR_USAGE, "choose one of --causal and --no-causal");
     return true;
+}
+
+bool call_gives_once(const Call *call, Error *err)
+{
+    const CallTwice *t = &call->twice;
+
+    return !t->flag || error_set(err, ERR_USAGE, "--%s takes one value, but two are given: %.100s "
+                                 "and %.100s", t->flag, t->first, t->second);
 }
 
 bool call_model_text(const Call *call, ModelText *out, Error *err)

@@ -34,6 +34,11 @@ typedef struct CallOfSwap {
     int         swaps; /* how many --swap stand before it */
 } CallOfSwap;
 
+/* An option of one value that stands there more than once; flag NULL: none does. */
+typedef struct CallTwice {
+    const char *flag, *first, *second;
+} CallTwice;
+
 /* Parsed words.  All strings are borrowed from the words. */
 typedef struct Call {
     const struct Command *command;
@@ -52,6 +57,7 @@ typedef struct Call {
     int         stack_count;
     const char *words[CALL_MAX_WORDS];   /* positional */
     int         word_count;
+    CallTwice   twice;                   /* the last value counts */
     bool        tty;                     /* result goes to a terminal */
     int         columns;                 /* its width; 0: unknown */
     const char *line;                    /* the whole command line, for figure metadata */
@@ -72,6 +78,8 @@ const Command *command_find(const char *name);
 int call_option(const Command *command, const char *word);
 /* words[0] is the command's name; -p=x, --param x, --flag=value, -n4 and "--". */
 bool call_parse(Call *call, const char *const *words, int count, Error *err);
+/* False: an option of one value is given two. */
+bool call_gives_once(const Call *call, Error *err);
 /* Splits a typed line like a shell does (quotes, backslash); *storage owns. */
 bool call_split(const char *line, const char **words, int most, int *count, Text *storage,
                 Error *err);

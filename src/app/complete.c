@@ -376,7 +376,7 @@ static void stack_layers(Ask *a)
         last = *c == ',' || *c == '(' ? c + 1 : last;
     keep(a, (size_t)(last - a->part));
     offer(a, "full", "all keys");
-    offer(a, "window(", "the last keys: window(4096)");
+    offer(a, "window(", "the last keys: window(4096), or window(4096,sinks=4)");
     offer(a, "state(", "no keys but sums: state(HEADS,KEYS,VALUES)");
 }
 

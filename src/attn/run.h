@@ -230,6 +230,7 @@ struct Run {
     struct { char name[32]; Origin origin; } tensors[RUN_MAX_TENSORS]; /* parameters used */
     int              tensor_count;
     Text             warnings;    /* one per line, for the user */
+    Text             notes;       /* the same: how a parameter was read */
     struct { const char *name; double value; bool integer; } figures[32];
     int              figure_count;
     int              preparing;   /* depth of run_prepare */
@@ -272,6 +273,8 @@ const View *run_view(const Run *run, const char *name);
 bool run_failed(const Run *r); /* also true once cancelled */
 void run_fail(Run *r, ErrorCode code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void run_warn(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What is in order, but may not be what the user thinks; once, however often it is noted. */
+void run_note(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void run_stage(Run *r, const char *name);                    /* name static */
 void run_iteration(Run *r, const char *name, int64_t iteration);

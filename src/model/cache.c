@@ -271,6 +271,7 @@ static bool take_json(json_t *root, ModelCache *out, Error *err)
     read_sizes(&k, out);
     read_latent(&k, out);
     k.window = whole(&k, "sliding_window", 1, CONFIG_CONTEXT_MAX, k.family->window);
+    out->context = whole(&k, "max_position_embeddings", 1, CONFIG_CONTEXT_MAX, 0);
     types = find(&k, "layer_types");
     if (types)
         layers_named(&k, types, out);
@@ -346,6 +347,7 @@ static bool gguf_as_json(const Gguf *g, const char *arch, const char *family, js
            put_key(g, arch, "attention.head_count", "num_attention_heads", true, root, err) &&
            put_key(g, arch, "attention.head_count_kv", "num_key_value_heads", !latent, root, err) &&
            put_key(g, arch, "embedding_length", "hidden_size", true, root, err) &&
+           put_key(g, arch, "context_length", "max_position_embeddings", false, root, err) &&
            put_key(g, arch, "attention.key_length", "head_dim", false, root, err) &&
            put_key(g, arch, "attention.sliding_window", "sliding_window", false, root, err) &&
            (!latent ||
@@ -384,6 +386,7 @@ static bool take_config(const ModelConfig *config, ModelCache *out, Error *err)
     out->heads = config->heads;
     out->kv_heads = config->kv_heads;
     out->dim = config->head_dim;
+    out->context = config->context;
     text_addf(&out->layers, "fullx%lld", (long long)config->layers);
     return text_ok(&out->layers) || error_set(err, ERR_NOMEM, "not enough memory for its layers");
 }

@@ -19,6 +19,7 @@ typedef struct ModelCache {
     int64_t depth;  /* how many */
     int64_t heads, kv_heads, dim; /* of queries; of keys and values; numbers of a head */
     int64_t rank, rope;           /* of latent attention; 0: none */
+    int64_t context;              /* tokens that the model was made for; 0: not said */
     Text    notes;  /* lines for the user, or "" */
 } ModelCache;
 

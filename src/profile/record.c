@@ -26,6 +26,7 @@ void record_free(Record *record)
     free(record->timeline);
     device_profile_free(record->gpu);
     free(record->warnings);
+    free(record->notes);
     free(record->by_head);
     *record = (Record){ 0 };
 }
@@ -67,6 +68,7 @@ bool record_copy(Record *to, const Record *from, Error *err)
     to->gpu = from->gpu ? device_profile_copy(from->gpu) : NULL;
     ok = (to->gpu || !from->gpu) && ok;
     ok = duplicate(&to->warnings, from->warnings, text_size(from->warnings)) && ok;
+    ok = duplicate(&to->notes, from->notes, text_size(from->notes)) && ok;
     if (ok)
         return true;
     record_free(to);
@@ -381,11 +383,9 @@ bool record_of_run(Run *run, Record *out, Error *err)
         goto out_of_memory;
     if (out->status == RECORD_OK)
         take_flops(run, out);
-    if (run->warnings.length) {
-        out->warnings = strdup(text_str(&run->warnings));
-        if (!out->warnings)
-            goto out_of_memory;
-    }
+    if (!duplicate(&out->warnings, run->warnings.data, run->warnings.length + 1) ||
+        !duplicate(&out->notes, run->notes.data, run->notes.length + 1))
+        goto out_of_memory;
     return true;
 
 out_of_memory:

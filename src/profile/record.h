@@ -150,6 +150,7 @@ typedef struct Record {
     StageRecord *stages;      /* owned */
     int         stage_count;
     char       *warnings;     /* owned, lines; NULL: none */
+    char       *notes;        /* the same */
 } Record;
 
 void record_free(Record *record); /* also fine on a zeroed one */

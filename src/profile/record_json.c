@@ -340,11 +340,11 @@ static void stages(Json *j, const Record *r)
     jsonw_close(j, ']');
 }
 
-static void warnings(Json *j, const char *lines)
+static void list_of_lines(Json *j, const char *key, const char *lines)
 {
     Text line = { 0 };
 
-    jsonw_key_open(j, "warnings", '[');
+    jsonw_key_open(j, key, '[');
     while (lines && *lines) {
         size_t length = strcspn(lines, "\n");
 
@@ -390,7 +390,8 @@ void record_json_keys(const Record *record, Json *out)
     jsonw_key_raw(out, "tensors", record->tensors ? record->tensors : "{}");
     jsonw_key_raw(out, "figures", record->figures ? record->figures : "{}");
     stages(out, record);
-    warnings(out, record->warnings);
+    list_of_lines(out, "notes", record->notes);
+    list_of_lines(out, "warnings", record->warnings);
     jsonw_key(out, "environment");
     environment_json(out);
     origin(out, record);

@@ -427,13 +427,13 @@ static void stage_table(const Record *r, Text *out)
         text_addf(out, "    ... and %d more stages\n", r->stage_count - shown);
 }
 
-static void warning_lines(const char *lines, Text *out)
+static void marked_lines(const char *mark, const char *lines, Text *out)
 {
     while (lines && *lines) {
         size_t length = strcspn(lines, "\n");
 
         if (length)
-            text_addf(out, "  warning  %.*s\n", (int)length, lines);
+            text_addf(out, "  %s  %.*s\n", mark, (int)length, lines);
         lines += length + (lines[length] == '\n');
     }
 }
@@ -453,7 +453,8 @@ void record_text(const Record *record, Text *out)
     figures_lines(record->figures, out);
     stage_table(record, out);
     record_kernels_text(record, WIDTH, SHOWN_KERNELS, out);
-    warning_lines(record->warnings, out);
+    marked_lines("note   ", record->notes, out);
+    marked_lines("warning", record->warnings, out);
 }
 
 /* ---- a GPU's part of the record (record.h) ------------------------------------------------

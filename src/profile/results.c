@@ -252,6 +252,119 @@ void results_note_broken(const Results *results, const char *path, int damaged_b
     text_add(out, "\n");
 }
 
+static bool status_met(const Results *results, int before, const char *status)
+{
+    for (int i = 0; i < before; i++)
+        if (!strcmp(results->rows[i].status, status))
+            return true;
+    return false;
+}
+
+static int count_status(const Results *results, const char *status)
+{
+    int count = 0;
+
+    for (int i = 0; i < results->count; i++)
+        count += !strcmp(results->rows[i].status, status);
+    return count;
+}
+
+void results_note_failed(const Results *results, Text *out)
+{
+    const ResultRow *first = NULL;
+    int              count = 0;
+
+    for (int i = 0; i < results->count; i++) {
+        count += !results->rows[i].ok;
+        first = first || results->rows[i].ok ? first : &results->rows[i];
+    }
+    if (!first)
+        return;
+    text_addf(out, "%d of %d points left out:", count, results->count);
+    for (int i = 0; i < results->count; i++) {
+        const ResultRow *row = &results->rows[i];
+
+        if (row->ok || status_met(results, i, row->status))
+            continue;
+        text_addf(out, "%s %d %s", row == first ? "" : ",", count_status(results, row->status),
+                  row->status);
+    }
+    text_addf(out, "; %s%s n=%lld: %s\n", count > 1 ? "first " : "", first->mechanism,
+              (long long)first->n, first->message);
+}
+
+/* ---- warnings --------------------------------------------------------------- */
+
+#define KINDS_MOST 64
+
+/* Warnings that differ in numbers alone; text: of the first row. */
+typedef struct WarningKind {
+    const char      *text;
+    const ResultRow *row;
+    int              count;
+} WarningKind;
+
+static bool differ_in_numbers(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789.";
+
+    for (;; a++, b++) {
+        a += strspn(a, digits);
+        b += strspn(b, digits);
+        if (*a != *b || !*a)
+            return *a == *b;
+    }
+}
+
+static int count_warning(const ResultRow *row, const char *text, WarningKind *kinds, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (differ_in_numbers(kinds[k].text, text)) {
+            kinds[k].count++;
+            return count;
+        }
+    if (count < KINDS_MOST)
+        kinds[count++] = (WarningKind){ text, row, 1 };
+    return count;
+}
+
+static void add_warning_kind(const WarningKind *kind, const char *mark, Text *out)
+{
+    const ResultRow *row = kind->row;
+
+    text_addf(out, "%s  %s n=%lld", mark, row->mechanism, (long long)row->n);
+    if (kind->count > 1) {
+        text_add(out, " and ");
+        text_add_count(out, kind->count - 1, "other point");
+    }
+    text_addf(out, ": %s\n", kind->text);
+}
+
+/* The list of that key, which the records have; mark: first in the lines. */
+static void note_lines(const Results *results, const char *key, const char *mark, Text *out)
+{
+    WarningKind kinds[KINDS_MOST];
+    int         count = 0;
+
+    for (int i = 0; i < results->count; i++) {
+        const json_t *list = json_object_get(results->rows[i].json, key);
+
+        for (size_t w = 0; w < json_array_size(list); w++) {
+            const char *text = json_string_value(json_array_get(list, w));
+
+            count = text ? count_warning(&results->rows[i], text, kinds, count) : count;
+        }
+    }
+    for (int k = 0; k < count; k++)
+        add_warning_kind(&kinds[k], mark, out);
+}
+
+void results_note_warnings(const Results *results, Text *out)
+{
+    note_lines(results, "notes", "note   ", out);
+    note_lines(results, "warnings", "warning", out);
+}
+
 static int count_oversubscribed(const Results *rows, const ResultRow **first)
 {
     int count = 0;
@@ -402,6 +515,60 @@ bool row_same_comparison(const ResultRow *a, const ResultRow *b)
 bool row_same_point(const ResultRow *a, const ResultRow *b)
 {
     return same_mechanism(a, b) && same_place(a, b) && a->n == b->n && a->seed == b->seed;
+}
+
+static int add_texts(const char *what, const char *a, const char *b, Text *out)
+{
+    if (!strcmp(a, b))
+        return 0;
+    text_addf(out, "%s%s (%.80s and %.80s)", out->length ? ", " : "", what, *a ? a : "none",
+              *b ? b : "none");
+    return 1;
+}
+
+static int add_ints(const char *what, int64_t a, int64_t b, Text *out)
+{
+    if (a == b)
+        return 0;
+    text_addf(out, "%s%s (%lld and %lld)", out->length ? ", " : "", what, (long long)a,
+              (long long)b);
+    return 1;
+}
+
+/* An option without which a number of the record is null. */
+static int add_option(const char *flag, const char *path, const ResultRow *a, const ResultRow *b,
+                      Text *out)
+{
+    bool first = row_number(a, path).valid;
+
+    if (!a->ok || !b->ok || first == row_number(b, path).valid)
+        return 0;
+    text_addf(out, "%s%s (the %s alone)", out->length ? ", " : "", flag,
+              first ? "first" : "second");
+    return 1;
+}
+
+int row_differences(const ResultRow *a, const ResultRow *b, Text *out)
+{
+    Text said = { 0 };
+    int  count = 3 * add_texts("mechanism", a->mechanism, b->mechanism, &said);
+
+    count += count ? 0 : add_texts("parameters", a->params, b->params, &said);
+    count += add_ints("n", a->n, b->n, &said) + add_ints("d", a->d, b->d, &said) +
+             add_ints("heads", a->heads, b->heads, &said) +
+             add_ints("seed", a->seed, b->seed, &said) +
+             add_ints("threads", a->threads, b->threads, &said) +
+             add_texts("causal", a->causal ? "true" : "false", b->causal ? "true" : "false",
+                       &said) +
+             add_texts("position", a->position, b->position, &said) +
+             add_texts("device", a->device, b->device, &said) +
+             add_texts("precision", a->precision, b->precision, &said) +
+             add_texts("input", a->source, b->source, &said) +
+             add_option("--quality", "quality.output_error", a, b, &said) +
+             add_option("--decode", "decode.state_bytes", a, b, &said);
+    text_add(out, text_str(&said));
+    text_free(&said);
+    return count;
 }
 
 int key_point_length(const char *key)

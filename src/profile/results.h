@@ -58,6 +58,13 @@ void results_note_versions(const Results *a, const Results *b, Text *out);
  * damaged_before: as Results.damaged was before. */
 void results_note_broken(const Results *results, const char *path, int damaged_before, Text *out);
 
+/* Appends a line where points were not measured: how many of each status, and why the first. */
+void results_note_failed(const Results *results, Text *out);
+
+/* Appends the records' warnings, a line for each kind: those that differ in numbers alone are one
+ * kind. */
+void results_note_warnings(const Results *results, Text *out);
+
 /* Appends a line where more threads than processors were free, of the rows of b (NULL: none) too:
  * how many records, the first of them, and what to do. */
 void results_note_oversubscribed(const Results *a, const Results *b, Text *out);
@@ -78,6 +85,9 @@ bool row_same_setting(const ResultRow *a, const ResultRow *b);
 bool row_same_comparison(const ResultRow *a, const ResultRow *b);
 /* The same point, perhaps of another version, by what the records say. */
 bool row_same_point(const ResultRow *a, const ResultRow *b);
+/* Appends what differs between two points, "d (64 and 32)", and returns how many things, of which
+ * the mechanism counts three; 0: the records do not say. */
+int row_differences(const ResultRow *a, const ResultRow *b, Text *out);
 /* "bigbird(window=5)": parameters only where they differ within the results. */
 void row_name(const Results *results, const ResultRow *row, Text *out);
 

@@ -161,7 +161,42 @@ static bool read_state(Reader *r, const Mechanism *m, StackLayer *layer)
 
 /* ---- layers ------------------------------------------------------------------------ */
 
-/* "(4": not the parameters of a mechanism, as in "streaming-llm(window=60)". */
+/* "(60)", "(60,sinks=4)" or "(keys=60)"; "(window=W)" as the causal mechanism has it. */
+static bool read_window(Reader *r, StackLayer *layer)
+{
+    bool halves;
+
+    layer->kind = LAYER_WINDOW;
+    if (!take(r, "("))
+        return refuse(r, "expected '('");
+    halves = take(r, "window=");
+    if (!halves)
+        take(r, "keys=");
+    if (!read_number(r, &layer->window))
+        return false;
+    layer->window = halves ? layer->window / 2 + 1 : layer->window;
+    if (take(r, ",") &&
+        (!take(r, "sinks=") ? !refuse(r, "expected sinks=KEYS") : !read_number(r, &layer->sinks)))
+        return false;
+    return take(r, ")") || refuse(r, "expected ',sinks=KEYS' or ')'");
+}
+
+/* "(sinks=4,window=60)", as the mechanism has it: its window counts the query's own key. */
+static bool read_sinks(Reader *r, StackLayer *layer)
+{
+    *layer = (StackLayer){ .kind = LAYER_WINDOW, .sinks = 4, .window = 8 };
+    if (!take(r, "("))
+        return true;
+    do {
+        if (!(take(r, "sinks=")    ? read_number(r, &layer->sinks)
+              : take(r, "window=") ? read_number(r, &layer->window)
+                                   : refuse(r, "expected sinks=KEYS or window=KEYS")))
+            return false;
+    } while (take(r, ","));
+    return take(r, ")") || refuse(r, "expected ',' or ')'");
+}
+
+/* "(4": not the parameters of a mechanism, as in "topk(k=8)". */
 static bool gives_sizes(const Reader *r)
 {
     return r->at[0] == '(' && r->at[1] >= '0' && r->at[1] <= '9';
@@ -170,17 +205,15 @@ static bool gives_sizes(const Reader *r)
 static bool read_layer(Reader *r)
 {
     StackLayer       layer = { 0 };
-    int64_t         *window[] = { &layer.window };
     const Mechanism *m;
 
     if (take(r, "full")) {
         layer.kind = LAYER_FULL;
     } else if (take(r, "window")) {
-        layer.kind = LAYER_WINDOW;
-        if (!strncmp(r->at, "(window=", 8))
-            return refuse(r, "expected window(KEYS), the keys that a token sees with its own; "
-                             "the causal mechanism window(window=W) sees (W + 1) / 2 of them");
-        if (!read_numbers(r, window, 1))
+        if (!read_window(r, &layer))
+            return false;
+    } else if (take(r, "streaming-llm")) {
+        if (!read_sinks(r, &layer))
             return false;
     } else if (take(r, "state")) {
         if (!read_state(r, NULL, &layer))
@@ -188,13 +221,14 @@ static bool read_layer(Reader *r)
     } else if ((m = take_mechanism(r)) != NULL) {
         if (!gives_sizes(r))
             return refuse(r, "expected the sizes of a state, NAME(HEADS,KEYS,VALUES); a pattern "
-                             "or a cache that keeps keys is window(KEYS), with all keys that a "
-                             "token sees, its own and sinks as well");
+                             "that keeps keys is window(KEYS) or window(KEYS,sinks=S), where "
+                             "KEYS counts the query's own");
         if (!read_state(r, m, &layer))
             return false;
     } else {
-        return refuse(r, "expected full, window(KEYS), state(HEADS,KEYS,VALUES), a mechanism with "
-                         "a state such as retnet(HEADS,KEYS,VALUES), or '('");
+        return refuse(r, "expected full, window(KEYS), window(KEYS,sinks=S), "
+                         "state(HEADS,KEYS,VALUES), a mechanism with a state such as "
+                         "retnet(HEADS,KEYS,VALUES), or '('");
     }
     return add_layer(r, &layer);
 }
@@ -253,12 +287,20 @@ bool stack_parse(const char *text, Stack *out, Error *err)
 
 /* ---- as text ---------------------------------------------------------------------- */
 
+static void window_text(const StackLayer *layer, Text *out)
+{
+    text_addf(out, "window(%lld", (long long)layer->window);
+    if (layer->sinks)
+        text_addf(out, ",sinks=%lld", (long long)layer->sinks);
+    text_add(out, ")");
+}
+
 void stack_layer_text(const StackLayer *layer, Text *out)
 {
     if (layer->kind == LAYER_FULL)
         text_add(out, "full");
     else if (layer->kind == LAYER_WINDOW)
-        text_addf(out, "window(%lld)", (long long)layer->window);
+        window_text(layer, out);
     else
         text_addf(out, "%s(%lld,%lld,%lld)", layer->mechanism ? layer->mechanism : "state",
                   (long long)layer->heads, (long long)layer->keys, (long long)layer->values);
@@ -268,9 +310,9 @@ void stack_layer_text(const StackLayer *layer, Text *out)
 
 static bool same_layer(const StackLayer *a, const StackLayer *b)
 {
-    return a->kind == b->kind && a->window == b->window && a->heads == b->heads &&
-           a->keys == b->keys && a->values == b->values && a->mechanism == b->mechanism &&
-           a->channels == b->channels && a->width == b->width;
+    return a->kind == b->kind && a->window == b->window && a->sinks == b->sinks &&
+           a->heads == b->heads && a->keys == b->keys && a->values == b->values &&
+           a->mechanism == b->mechanism && a->channels == b->channels && a->width == b->width;
 }
 
 /* The fewest layers of which the stack is repetitions, the last one perhaps cut short. */
@@ -443,8 +485,9 @@ static StackCost of_state(const StackLayer *layer, const StackShape *s)
 
 static StackCost layer_cost(const StackLayer *layer, const StackShape *s, int64_t n)
 {
-    bool      whole = layer->kind == LAYER_FULL || n < layer->window;
-    double    keys = (double)(whole ? n : layer->window);
+    int64_t   most = layer->window + layer->sinks;
+    bool      whole = layer->kind == LAYER_FULL || n < most;
+    double    keys = (double)(whole ? n : most);
     StackCost cost = { .cache_bytes = keys * token_bytes(s) };
 
     if (layer->kind == LAYER_STATE)

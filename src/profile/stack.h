@@ -2,8 +2,9 @@
  *
  * Layers are text: `(window(4096)x5,full)x8`.  A layer is full, window(W) or a state; xN repeats
  * the layer or the brackets before it.  W counts keys, the query's own included, as the sliding
- * window of a model's configuration does; the causal mechanism `window(window=W)` sees W/2 + 1 of
- * them.
+ * window of a model's configuration does; window(keys=W) says so.  window(W,sinks=S) keeps the
+ * first S keys besides.  Two mechanisms may be written as they are: window(window=W), of which a
+ * causal row sees W/2 + 1 keys, and streaming-llm(sinks=S,window=W).
  *
  * A state is MECH(H,K,V), of a mechanism of the catalogue whose step costs the same after any
  * number of tokens (retnet, gated-deltanet, ...): H heads, keys of K and values of V numbers.  What
@@ -27,7 +28,7 @@ typedef enum LayerKind { LAYER_FULL, LAYER_WINDOW, LAYER_STATE } LayerKind;
 
 typedef struct StackLayer {
     LayerKind kind;
-    int64_t   window;            /* keys; of LAYER_WINDOW */
+    int64_t   window, sinks;     /* keys, and first keys besides; of LAYER_WINDOW */
     int64_t   heads, keys, values; /* of LAYER_STATE */
     const char *mechanism;       /* of LAYER_STATE: its id, static; NULL: unknown */
     double    state_bytes, step_bytes, step_flops; /* of LAYER_STATE, without the convolution */

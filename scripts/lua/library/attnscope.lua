@@ -1264,7 +1264,7 @@ function Sweep:jsonl(path) end
 ---A stack of layers, and the shape that they share.
 ---@class attnscope.CacheOptions
 ---@field model? string a GGUF file, a folder with config.json, or a config.json: its layers and sizes are the defaults of the other options
----@field layers? string full, window(KEYS), a state such as retnet(HEADS,KEYS,VALUES), or state(..) of a mechanism that is not known; +conv(CHANNELS,WIDTH) adds a short convolution to it; xN repeats a layer or brackets: "(window(4096)x5,full)x8"; KEYS counts the query's own, as sliding_window in a config.json; default: full
+---@field layers? string full, window(KEYS), window(KEYS,sinks=S), a state such as retnet(HEADS,KEYS,VALUES), or state(..) of a mechanism that is not known; +conv(CHANNELS,WIDTH) adds a short convolution to it; xN repeats a layer or brackets: "(window(4096)x5,full)x8"; KEYS counts the query's own, as sliding_window in a config.json; default: full
 ---@field depth? integer how many layers; the list begins again; default: the model's, or as many as given
 ---@field n? integer tokens, the step's included; default: 1
 ---@field heads? integer heads of queries; default: 1

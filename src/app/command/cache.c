@@ -29,6 +29,7 @@
 typedef struct CacheStack {
     Text       name;
     StackShape shape;
+    int64_t    context; /* of its model; 0: none, or not said */
     char       dtype[8];
     Stack      stack;
     StackKind  kinds[STACK_LAYERS];
@@ -143,15 +144,18 @@ static bool add_typed(CacheRun *r, const char *name, const char *dtype, const St
 
 /* Of each type; name NULL: as the layers are written. */
 static bool add_stack(CacheRun *r, const char *name, const Stack *layers, StackShape shape,
-                      Error *err)
+                      int64_t context, Error *err)
 {
     Text own = { 0 };
+    int  first = r->count;
     bool ok = take_sizes(r->call, &shape, err);
 
     if (!name)
         stack_text(layers, &own);
     for (int i = 0; ok && i < r->dtypes.count; i++)
         ok = add_typed(r, name ? name : text_str(&own), r->dtypes.items[i], layers, &shape, err);
+    for (int i = first; i < r->count; i++)
+        r->stacks[i]->context = context;
     text_free(&own);
     return ok;
 }
@@ -182,9 +186,19 @@ static bool add_given(CacheRun *r, const ModelCache *model, StackShape shape, St
         ok = stack_parse(r->call->stacks[i], layers, err) &&
              call_int(r->call, OPT_DEPTH, 1, STACK_LAYERS, &depth, err) &&
              stack_repeat(layers, depth ? depth : layers->count, err) &&
-             add_stack(r, NULL, layers, shape, err);
+             add_stack(r, NULL, layers, shape, model ? model->context : 0, err);
     }
     return ok;
+}
+
+/* Some of the given lengths are more than the model was made for. */
+static void note_context(CacheRun *r, const char *word, int64_t context)
+{
+    int64_t longest = length_at(r, r->lengths.count - 1);
+
+    if (context && longest > context && r->call->values[OPT_CACHEN])
+        text_addf(&r->notes, "%s: its context is %lld tokens; n = %lld is beyond it\n", word,
+                  (long long)context, (long long)longest);
 }
 
 static bool add_model(CacheRun *r, const char *word, Stack *layers, Error *err)
@@ -195,10 +209,13 @@ static bool add_model(CacheRun *r, const char *word, Stack *layers, Error *err)
 
     if (ok && model.notes.length)
         text_addf(&r->notes, "%s: %s", word, text_str(&model.notes));
+    if (ok)
+        note_context(r, word, model.context);
     shape = (StackShape){ .heads = model.heads, .kv_heads = model.kv_heads, .dim = model.dim,
                           .rank = model.rank, .rope = model.rope };
     ok = ok && stack_parse(text_str(&model.layers), layers, err) &&
-         add_stack(r, word, layers, shape, err) && add_given(r, &model, shape, layers, err);
+         add_stack(r, word, layers, shape, model.context, err) &&
+         add_given(r, &model, shape, layers, err);
     model_cache_free(&model);
     return ok;
 }
@@ -405,6 +422,7 @@ static void json_shape(Json *j, const CacheStack *s)
     jsonw_key_int(j, "rank", s->shape.rank);
     jsonw_key_int(j, "rope", s->shape.rope);
     jsonw_key_string(j, "dtype", s->dtype);
+    jsonw_key_number(j, "context", s->context ? (double)s->context : (double)NAN);
     text_free(&layers);
 }
 

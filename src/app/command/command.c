@@ -49,7 +49,7 @@ bool command_run(Session *s, const char *const *words, int count, bool tty, int 
     Text line = { 0 };
     bool ok;
 
-    if (!call_parse(&call, words, count, err))
+    if (!call_parse(&call, words, count, err) || !call_gives_once(&call, err))
         return false;
     call.tty = tty;
     call.columns = columns;

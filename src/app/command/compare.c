@@ -430,10 +430,11 @@ static void show_warnings(const Comparison *c, int room, Text *out)
 {
     Text note = { 0 }, line = { 0 }, all = { 0 };
 
-    for (int i = 0; i < c->count; i++) {
-        const char *lines = c->results[i]->record.warnings;
+    for (int i = 0; i < 2 * c->count; i++) {
+        const Record *record = &c->results[i / 2]->record;
+        const char   *lines = i % 2 ? record->warnings : record->notes;
 
-        while (result_warning(c->results[i], &lines, &line)) {
+        while (result_warning(c->results[i / 2], &lines, &line)) {
             text_clear(&note);
             text_addf(&note, "note  %s", text_str(&line));
             if (!said_before(&all, text_str(&note)))

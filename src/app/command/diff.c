@@ -1,6 +1,7 @@
 /* diff.c -- compares two sweeps, or the two programs of one, point by point: what costs more.  What
  * a point is, and when it is dearer, is match.c's.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,14 +340,49 @@ static bool judge_time(const Diff *d, Error *err)
                      "--counted judges FLOPs, bytes and memory alone", why);
 }
 
+/* The row of b that differs from the first of a in the fewest things, and in what. */
+static void nearest_difference(const Diff *d, Text *out)
+{
+    const ResultRow *a = &d->a.rows[0];
+    int              fewest = INT_MAX;
+
+    for (int i = 0; d->a.count && i < d->b.count; i++) {
+        Text said = { 0 };
+        int  count = row_differences(a, &d->b.rows[i], &said);
+
+        if (count < fewest) {
+            fewest = count;
+            text_clear(out);
+            text_add(out, count ? text_str(&said)
+                                : "an option or the input, which no record names");
+        }
+        text_free(&said);
+    }
+}
+
+static bool refuse_apart(const Diff *d, Error *err)
+{
+    const ResultRow *a = &d->a.rows[0];
+    Text             what = { 0 };
+
+    nearest_difference(d, &what);
+    if (what.length)
+        error_set(err, ERR_DATA, "%s and %s have no measured point in common; %s n=%lld of the "
+                  "first and the nearest of the second differ in %.300s. Sweep both with the same "
+                  "options", d->a_name, d->b_name, a->mechanism, (long long)a->n, text_str(&what));
+    else
+        error_set(err, ERR_DATA, "%s and %s have no measured point in common: one holds none",
+                  d->a_name, d->b_name);
+    text_free(&what);
+    return false;
+}
+
 static bool judge_diff(const Diff *d, Error *err)
 {
     int dearer = count_dearer(d);
 
     if (!d->all.count)
-        return error_set(err, ERR_DATA, "%s and %s have no measured point in common (other input, "
-                         "parameters or lengths, or an option of one, such as --quality?)",
-                         d->a_name, d->b_name);
+        return refuse_apart(d, err);
     if (!d->gate)
         return true;
     if (!(dearer + d->all.missing + d->all.unmeasured))

@@ -27,7 +27,7 @@ bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle s
     if (!fits_of_call(rows, call, &fits, &count, err))
         return false;
     if (call->values[OPT_JSON])
-        fits_json(fits, count, out);
+        fits_json(rows, fits, count, out);
     else if (systems)
         systems_table(rows, fits, count, style, out);
     else
@@ -117,6 +117,7 @@ static bool show_fits(const Results *rows, const Call *call, const Text *broken,
         return false;
     if (!call->values[OPT_JSON] && call_style(call) != TABLE_CSV) {
         text_add(out, text_str(broken));
+        results_note_failed(rows, out);
         results_note_versions(rows, NULL, out);
         results_note_oversubscribed(rows, NULL, out);
     }
@@ -144,10 +145,12 @@ bool command_fit(Session *s, const Call *call, Text *out, Error *err)
         ok = check_measured(&rows, call, err);
         for (int i = 0; ok && i < call->file_count; i++)
             ok = write_file(&rows, call, call->files[i], out, err);
-        if (ok && call->file_count)
+        if (ok && call->file_count) {
             text_add(out, text_str(&broken));
-        else if (ok)
+            results_note_failed(&rows, out);
+        } else if (ok) {
             ok = show_fits(&rows, call, &broken, out, err);
+        }
     }
     text_free(&broken);
     results_free(&rows);

@@ -237,6 +237,7 @@ static bool show_sweep(const SweepSpec *spec, const Call *call, const Results *r
     if (ok && !data) {
         text_add(out, fits ? "\n" : "");
         summarise_sweep(spec, outcome, out);
+        results_note_warnings(rows, out);
         results_note_oversubscribed(rows, NULL, out);
         if (spec->path || fits) {
             failures(rows, out);

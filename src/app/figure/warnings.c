@@ -188,16 +188,17 @@ void results_warnings(Result *const *results, int count, int room, Text *out)
     Reasons said = { .count = 0 };
     Text    line = { 0 }, words = { 0 };
 
-    for (int i = 0; i < count; i++) {
-        const char *lines = text_str(&results[i]->run->warnings);
+    for (int i = 0; i < 2 * count; i++) {
+        const Run  *run = results[i / 2]->run;
+        const char *lines = text_str(i % 2 ? &run->warnings : &run->notes);
 
-        while (result_warning(results[i], &lines, &line)) {
+        while (result_warning(results[i / 2], &lines, &line)) {
             int before = said.count;
 
             if (reason_at(&said, text_str(&line)) < before)
                 continue;
             text_clear(&words);
-            text_addf(&words, "warning  %s", text_str(&line));
+            text_addf(&words, "%s  %s", i % 2 ? "warning" : "note   ", text_str(&line));
             text_add_folded(out, text_str(&words), room, 9);
         }
     }

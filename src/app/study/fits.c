@@ -427,7 +427,52 @@ static void json_fit(Json *j, const SeriesFit *f, FitOf of)
     jsonw_close(j, '}');
 }
 
-void fits_json(const SeriesFit *fits, int count, Text *out)
+/* The fit of the row's series; NULL: none of it was measured. */
+static const SeriesFit *fit_of_row(const SeriesFit *fits, int count, const ResultRow *row)
+{
+    for (int i = 0; i < count; i++)
+        if (row_same_series(fits[i].row, row))
+            return &fits[i];
+    return NULL;
+}
+
+/* Points of the series that were not measured: its own, or of no fit at all (of: NULL). */
+static void json_left_out(Json *j, const Results *rows, const SeriesFit *fits, int count,
+                          const SeriesFit *of)
+{
+    jsonw_key_open(j, "left_out", '[');
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *row = &rows->rows[i];
+
+        if (row->ok || fit_of_row(fits, count, row) != of)
+            continue;
+        jsonw_open(j, '{');
+        jsonw_key_string(j, "mechanism", row->mechanism);
+        jsonw_key_int(j, "n", row->n);
+        jsonw_key_string(j, "status", row->status);
+        jsonw_key_string(j, "message", row->message);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
+/* What was never measured has no fit: an object of no points holds it. */
+static void json_never_measured(Json *j, const Results *rows, const SeriesFit *fits, int count)
+{
+    int never = 0;
+
+    for (int i = 0; i < rows->count; i++)
+        never += !rows->rows[i].ok && !fit_of_row(fits, count, &rows->rows[i]);
+    if (!never)
+        return;
+    jsonw_open(j, '{');
+    jsonw_key_string(j, "mechanism", NULL);
+    jsonw_key_int(j, "points", 0);
+    json_left_out(j, rows, fits, count, NULL);
+    jsonw_close(j, '}');
+}
+
+void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
 {
     Json j = jsonw_to(out);
 
@@ -455,8 +500,10 @@ void fits_json(const SeriesFit *fits, int count, Text *out)
             json_fit(&j, f, (FitOf)of);
         }
         jsonw_key_number(&j, "faster_from_n", number_or_nan(f->crossover));
+        json_left_out(&j, rows, fits, count, f);
         jsonw_close(&j, '}');
     }
+    json_never_measured(&j, rows, fits, count);
     jsonw_close(&j, ']');
     text_add(out, "\n");
 }

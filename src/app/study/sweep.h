@@ -249,6 +249,6 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
 /* room: of Table. */
 void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
                 Text *out);
-void fits_json(const SeriesFit *fits, int count, Text *out);
+void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out);
 
 #endif

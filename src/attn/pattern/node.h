@@ -31,12 +31,28 @@ void runs_tidy(PatternRow *row, int64_t x);
 /* Pushes row i of head on the stack: disjoint runs inside [0, m). */
 typedef void (*PatternRowFn)(const Pattern *p, int64_t head, int64_t i, PatternRow *row);
 
+/* What a node lets a decoder forget (kept.c); RULE_UNKNOWN: nothing. */
+enum {
+    RULE_UNKNOWN,
+    RULE_ALL, RULE_NONE,
+    RULE_BAND,    /* as pattern_band */
+    RULE_SPAN,    /* a row sees `span` keys, its own the last */
+    RULE_STRIDE,  /* multiples of a */
+    RULE_COLUMNS, /* the a intervals of `table`, by every row */
+    RULE_PERIOD,  /* as pattern_summary */
+    RULE_ROWS,    /* some rows before b */
+    RULE_RING,
+    RULE_UNION, RULE_INTERSECT, RULE_DIFFERENCE, RULE_COMPLEMENT, RULE_SAME, RULE_TILE,
+    RULE_BY_HEAD,
+};
+
 struct Pattern {
     PatternRowFn   row;
+    uint8_t        rule;
     PatternShape   shape;
     bool           per_head;
     uint8_t        bits;
-    int64_t        span; /* pattern_span */
+    int64_t        span; /* of RULE_SPAN */
     int64_t        a, b, c, d, e, f; /* parameters of the row function */
     const Pattern *x, *y;            /* operands */
     Pattern *const *parts;           /* by_head */
@@ -46,6 +62,8 @@ struct Pattern {
 };
 
 Pattern *pattern_node(Arena *a, PatternShape s, PatternRowFn row, uint8_t bits);
+/* p, with this RULE_; NULL where p is. */
+Pattern *pattern_ruled(Pattern *p, uint8_t rule);
 
 /* The parser (parse.c) and its primitives (primitives.c: what each name builds). */
 
@@ -56,6 +74,7 @@ typedef struct PatternValue {
     int64_t number;
     Tensor  tensor;  /* TENSOR as given; LIST: u8 [n] flags, arena */
     char    name[64]; /* TENSOR */
+    bool    moves;    /* LIST, TENSOR: of another length, it is of other positions */
     size_t  offset;   /* in the text, bytes */
 } PatternValue;
 

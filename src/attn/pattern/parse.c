@@ -135,7 +135,7 @@ static int64_t parse_clip(int64_t value, int64_t n)
 }
 
 /* One item: start, stop (excluded) and step, all inside the sequence. */
-static bool parse_item(PatternParser *p, int64_t *start, int64_t *stop, int64_t *step)
+static bool parse_item(PatternParser *p, int64_t *start, int64_t *stop, int64_t *step, bool *moves)
 {
     size_t  offset = parse_offset_of(p);
     int64_t n = p->shape.n, given;
@@ -143,6 +143,7 @@ static bool parse_item(PatternParser *p, int64_t *start, int64_t *stop, int64_t 
     if (!parse_integer(p, start))
         return false;
     given = *start;
+    *moves |= given < 0;
     *step = 1;
     if (accept(p, ':')) {
         if (!parse_integer(p, stop))
@@ -152,6 +153,7 @@ static bool parse_item(PatternParser *p, int64_t *start, int64_t *stop, int64_t 
         if (*step < 1)
             return pattern_refuse(p, offset, "the step of a range must be at least 1, got %lld",
                                   (long long)*step);
+        *moves |= *stop < 0 || *stop > n;
         *start = parse_clip(*start, n);
         *stop = parse_clip(*stop, n);
         return true;
@@ -181,7 +183,7 @@ static bool parse_list(PatternParser *p, PatternValue *value)
     if (accept(p, ']'))
         return true;
     do {
-        if (!parse_item(p, &start, &stop, &step))
+        if (!parse_item(p, &start, &stop, &step, &value->moves))
             return false;
         for (int64_t j = start; j < stop; j += step)
             in[j] = 1;

@@ -40,11 +40,6 @@ bool pattern_per_head(const Pattern *p)
     return p->per_head;
 }
 
-int64_t pattern_span(const Pattern *p)
-{
-    return p->span;
-}
-
 Pattern *pattern_operand(const Pattern *p)
 {
     Pattern *plain;
@@ -124,22 +119,19 @@ static Pattern *node_over(Arena *arena, PatternShape s, const Pattern *x, Patter
     return p;
 }
 
-/* Spans of cells in x or y, and of cells in both. */
-static int64_t wider_span(const Pattern *x, const Pattern *y)
+Pattern *pattern_ruled(Pattern *p, uint8_t rule)
 {
-    return x->span && y->span ? max_i64(x->span, y->span) : 0;
+    if (p)
+        p->rule = rule;
+    return p;
 }
 
-static int64_t narrower_span(const Pattern *x, const Pattern *y)
-{
-    return x->span && y->span ? min_i64(x->span, y->span) : max_i64(x->span, y->span);
-}
-
-static Pattern *combine(Arena *a, Pattern *x, Pattern *y, PatternRowFn row)
+static Pattern *combine(Arena *a, Pattern *x, Pattern *y, PatternRowFn row, uint8_t rule)
 {
     Pattern *p = x && y ? node_over(a, x->shape, x, row, 0, 0) : NULL;
 
     if (p) {
+        p->rule = rule;
         p->y = y;
         p->per_head = x->per_head || y->per_head;
     }
@@ -186,20 +178,13 @@ static void row_difference(const Pattern *p, int64_t head, int64_t i, PatternRow
 Pattern *pattern_union(Arena *a, Pattern *x, Pattern *y)
 {
     bool     beside = x && y && y->row == row_difference && y->y == x;
-    Pattern *p = combine(a, x, y, beside ? row_beside : row_union);
 
-    if (p)
-        p->span = wider_span(x, y);
-    return p;
+    return combine(a, x, y, beside ? row_beside : row_union, RULE_UNION);
 }
 
 Pattern *pattern_intersect(Arena *a, Pattern *x, Pattern *y)
 {
-    Pattern *p = combine(a, x, y, row_intersect);
-
-    if (p)
-        p->span = narrower_span(x, y);
-    return p;
+    return combine(a, x, y, row_intersect, RULE_INTERSECT);
 }
 
 static void row_complement(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -213,17 +198,12 @@ static void row_complement(const Pattern *p, int64_t head, int64_t i, PatternRow
 
 Pattern *pattern_complement(Arena *a, Pattern *x)
 {
-    return combine(a, x, x, row_complement);
+    return combine(a, x, x, row_complement, RULE_COMPLEMENT);
 }
 
-/* What is not outside y lies in y. */
 Pattern *pattern_difference(Arena *a, Pattern *x, Pattern *y)
 {
-    Pattern *p = combine(a, x, y, row_difference);
-
-    if (p)
-        p->span = y->row == row_complement ? narrower_span(x, y->x) : x->span;
-    return p;
+    return combine(a, x, y, row_difference, RULE_DIFFERENCE);
 }
 
 static void row_marked(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -237,12 +217,10 @@ static void row_marked(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_marked(Arena *a, Pattern *x, uint8_t bits)
 {
-    Pattern *p = combine(a, x, x, row_marked);
+    Pattern *p = combine(a, x, x, row_marked, RULE_SAME);
 
-    if (p) {
+    if (p)
         p->bits = bits;
-        p->span = x->span;
-    }
     return p;
 }
 
@@ -278,11 +256,7 @@ static void row_tile(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x)
 {
-    Pattern *p = node_over(a, s, x, row_tile, b, 0);
-
-    if (p)
-        p->span = x->span * b;
-    return p;
+    return pattern_ruled(node_over(a, s, x, row_tile, b, 0), RULE_TILE);
 }
 
 static void row_offset(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -303,11 +277,7 @@ Pattern *pattern_offset(Arena *a, PatternShape s, int64_t rows, int64_t cols, Pa
 
 Pattern *pattern_last_rows(Arena *a, PatternShape s, Pattern *x)
 {
-    Pattern *p = x ? pattern_offset(a, s, s.n - x->shape.n, 0, x) : NULL;
-
-    if (p)
-        p->span = x->span;
-    return p;
+    return x ? pattern_ruled(pattern_offset(a, s, s.n - x->shape.n, 0, x), RULE_SAME) : NULL;
 }
 
 static void row_by_head(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -330,13 +300,10 @@ Pattern *pattern_by_head(Arena *a, PatternShape s, Pattern *const *xs, int64_t c
         parts[t] = xs[t];
         p->per_head |= xs[t]->per_head;
     }
-    p->span = count ? parts[0]->span : 0;
-    for (int64_t t = 1; t < count; t++)
-        p->span = wider_span(p, parts[t]);
     p->parts = parts;
     p->part_count = count;
     p->per_head |= count > 1 && s.heads > 1;
-    return p;
+    return pattern_ruled(p, RULE_BY_HEAD);
 }
 
 static void row_finish(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -357,11 +324,7 @@ static void row_finish(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal)
 {
-    Pattern *p = node_over(a, s, x, row_finish, causal, 0);
-
-    if (p)
-        p->span = x->span;
-    return p;
+    return pattern_ruled(node_over(a, s, x, row_finish, causal, 0), RULE_SAME);
 }
 
 /* ---- transpose -------------------------------------------------------------- */

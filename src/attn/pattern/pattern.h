@@ -64,8 +64,13 @@ void pattern_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row);
  * inside an expression, never in a finished pattern). */
 uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool *allowed);
 
-/* Keys from the farthest one that the rule lets a row see behind it up to its own, whatever the
- * length; 0: the rule sets no such bound. */
+/* Of a causal run: keys among the first n that row n - 1 or a later one may read by the rule,
+ * whatever the length.  Drawn and given tables, and positions counted from the end, rule nothing
+ * out.  Keys of a block are kept as long as its first one. */
+int64_t pattern_kept(const Pattern *p, int64_t n);
+/* Of these, the share of each further key that is kept for ever. */
+double pattern_kept_share(const Pattern *p);
+/* Keys from the farthest one that a row sees behind it up to its own, those kept for ever apart. */
 int64_t pattern_span(const Pattern *p);
 
 /* Exact number of allowed cells summed over heads; -1: out of memory. */
@@ -209,6 +214,8 @@ typedef struct PatternSource {
     /* Called for each table drawn so that the run can show it; may be NULL.
      * name is "random", "random_2", ... in order of appearance. */
     void (*drawn)(void *context, const char *name, Tensor table);
+    /* Called for each window of even width; may be NULL. */
+    void (*even)(void *context, int64_t width);
     /* Called for each $name used, so unused tensors can be reported; may be NULL. */
     void (*used)(void *context, const char *name);
 } PatternSource;

@@ -44,6 +44,8 @@ static Pattern *build_window(PatternParser *p, const PatternValue *v)
 {
     int64_t reach = v[0].number / 2 * v[1].number;
 
+    if (v[0].number > 0 && v[0].number % 2 == 0 && p->source && p->source->even)
+        p->source->even(p->source->context, v[0].number);
     return pattern_built(p, pattern_band(p->arena, p->shape, -reach, reach, v[1].number,
                                          v[1].number > 1 ? COMPONENT_STRIDED : COMPONENT_WINDOW));
 }
@@ -61,7 +63,7 @@ static Pattern *build_summary(PatternParser *p, const PatternValue *v)
 }
 
 /* Indices of a $tensor as flags; negative ones count from the end. */
-static uint8_t *tensor_flags(PatternParser *p, const PatternValue *v, uint8_t *flags)
+static uint8_t *tensor_flags(PatternParser *p, PatternValue *v, uint8_t *flags)
 {
     int64_t n = p->shape.n, index[TENSOR_MAX_RANK] = { 0 };
     double  value = 0;
@@ -78,13 +80,14 @@ static uint8_t *tensor_flags(PatternParser *p, const PatternValue *v, uint8_t *f
 
         index[0] = c;
         j = (int64_t)tensor_get(&v->tensor, index);
+        v->moves |= j < 0;
         flags[j < 0 ? j + n : j] = 1;
     }
     return flags;
 }
 
 /* count, list or $tensor as flags of the n positions. */
-static uint8_t *index_flags(PatternParser *p, const PatternValue *v)
+static uint8_t *index_flags(PatternParser *p, PatternValue *v)
 {
     int64_t  n = p->shape.n;
     uint8_t *flags;
@@ -99,32 +102,45 @@ static uint8_t *index_flags(PatternParser *p, const PatternValue *v)
     if (v->number < 0)
         return pattern_fail(p, v->offset, "the count must be at least 0, got %lld",
                             (long long)v->number);
+    v->moves = v->number > n;
     memset(flags, 1, (size_t)(v->number < n ? v->number : n));
     return flags;
 }
 
+/* Rows or columns of these positions. */
+static Pattern *lines_of(PatternParser *p, const PatternValue *v, const uint8_t *flags,
+                         Pattern *(*build)(Arena *, PatternShape, const uint8_t *))
+{
+    Pattern *lines = build(p->arena, p->shape, flags);
+
+    return v->moves ? pattern_ruled(lines, RULE_UNKNOWN) : lines;
+}
+
 static Pattern *build_global(PatternParser *p, const PatternValue *v)
 {
-    uint8_t *flags = index_flags(p, &v[0]);
+    PatternValue g = v[0];
+    uint8_t     *flags = index_flags(p, &g);
 
     if (!flags)
         return NULL;
-    return pattern_built(p, pattern_union(p->arena, pattern_rows(p->arena, p->shape, flags),
-                                          pattern_cols(p->arena, p->shape, flags)));
+    return pattern_built(p, pattern_union(p->arena, lines_of(p, &g, flags, pattern_rows),
+                                          lines_of(p, &g, flags, pattern_cols)));
 }
 
 static Pattern *primitives_build_rows(PatternParser *p, const PatternValue *v)
 {
-    uint8_t *flags = index_flags(p, &v[0]);
+    PatternValue g = v[0];
+    uint8_t     *flags = index_flags(p, &g);
 
-    return flags ? pattern_built(p, pattern_rows(p->arena, p->shape, flags)) : NULL;
+    return flags ? pattern_built(p, lines_of(p, &g, flags, pattern_rows)) : NULL;
 }
 
 static Pattern *build_cols(PatternParser *p, const PatternValue *v)
 {
-    uint8_t *flags = index_flags(p, &v[0]);
+    PatternValue g = v[0];
+    uint8_t     *flags = index_flags(p, &g);
 
-    return flags ? pattern_built(p, pattern_cols(p->arena, p->shape, flags)) : NULL;
+    return flags ? pattern_built(p, lines_of(p, &g, flags, pattern_cols)) : NULL;
 }
 
 /* The tensor has `rank_lo`..3 axes: [n, last] or [h, n, last]. */

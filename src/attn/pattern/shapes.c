@@ -24,6 +24,12 @@ static int64_t clamp_reach(int64_t value, PatternShape s)
     return value > most ? most : value < -most ? -most : value;
 }
 
+static Pattern *pattern_of_span(Pattern *p, int64_t span)
+{
+    p->span = span;
+    return pattern_ruled(p, RULE_SPAN);
+}
+
 static Pattern *node_with(Arena *arena, PatternShape s, PatternRowFn row, uint8_t bits, int64_t a,
                           int64_t b, int64_t c)
 {
@@ -45,7 +51,7 @@ static void row_full(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_full(Arena *a, PatternShape s, uint8_t bits)
 {
-    return pattern_node(a, s, row_full, bits);
+    return pattern_ruled(pattern_node(a, s, row_full, bits), RULE_ALL);
 }
 
 static void row_none(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -55,11 +61,7 @@ static void row_none(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_none(Arena *a, PatternShape s)
 {
-    Pattern *p = pattern_node(a, s, row_none, 0);
-
-    if (p)
-        p->span = 1;
-    return p;
+    return pattern_ruled(pattern_node(a, s, row_none, 0), RULE_NONE);
 }
 
 static void shapes_row_causal(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -70,7 +72,7 @@ static void shapes_row_causal(const Pattern *p, int64_t head, int64_t i, Pattern
 
 Pattern *pattern_causal(Arena *a, PatternShape s)
 {
-    return pattern_node(a, s, shapes_row_causal, 0);
+    return pattern_ruled(pattern_node(a, s, shapes_row_causal, 0), RULE_ALL);
 }
 
 /* Keys i + t, lo <= t <= hi, t a multiple of step. */
@@ -99,12 +101,8 @@ static void row_band(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 Pattern *pattern_band(Arena *a, PatternShape s, int64_t lo, int64_t hi, int64_t step,
                       uint8_t bits)
 {
-    Pattern *p = node_with(a, s, row_band, bits, clamp_reach(lo, s), clamp_reach(hi, s),
-                           clamp_reach(step, s));
-
-    if (p)
-        p->span = 1 + max_i64(-p->a, 0) / p->c * p->c;
-    return p;
+    return pattern_ruled(node_with(a, s, row_band, bits, clamp_reach(lo, s), clamp_reach(hi, s),
+                                   clamp_reach(step, s)), RULE_BAND);
 }
 
 static void row_distances(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -153,9 +151,7 @@ Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_
     Pattern *p = node_with(a, s, row_local, COMPONENT_BLOCK, clamp_reach(b, s),
                            clamp_reach(left, s), clamp_reach(right, s));
 
-    if (p)
-        p->span = p->a + p->b;
-    return p;
+    return p ? pattern_of_span(p, p->a + p->b) : NULL;
 }
 
 Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_t ahead)
@@ -222,7 +218,8 @@ static void row_stride(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_stride(Arena *a, PatternShape s, int64_t step)
 {
-    return node_with(a, s, row_stride, COMPONENT_STRIDED, clamp_reach(step, s), 0, 0);
+    return pattern_ruled(node_with(a, s, row_stride, COMPONENT_STRIDED, clamp_reach(step, s), 0, 0),
+                         RULE_STRIDE);
 }
 
 /* c columns in every stride: c strided runs or one interval per period,
@@ -243,8 +240,8 @@ static void shapes_row_summary(const Pattern *p, int64_t head, int64_t i, Patter
 
 Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, int64_t v)
 {
-    return node_with(a, s, shapes_row_summary, COMPONENT_STRIDED, stride, c,
-                     stride - (v + 1) * c);
+    return pattern_ruled(node_with(a, s, shapes_row_summary, COMPONENT_STRIDED, stride, c,
+                                   stride - (v + 1) * c), RULE_PERIOD);
 }
 
 /* In increasing order, so that runs need no sorting. */
@@ -335,7 +332,9 @@ Pattern *pattern_rows(Arena *a, PatternShape s, const uint8_t *flags)
     if (!p || !copy)
         return NULL;
     p->table = memcpy(copy, flags, (size_t)s.n);
-    return p;
+    for (int64_t i = 0; i < s.n; i++)
+        p->b = flags[i] ? i + 1 : p->b;
+    return pattern_ruled(p, RULE_ROWS);
 }
 
 static void row_cols(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -368,7 +367,7 @@ Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags)
             runs[++count] = (PatternRun){ .start = j, .step = 1 };
         runs[count].count++;
     }
-    return p;
+    return pattern_ruled(p, RULE_COLUMNS);
 }
 
 /* ---- stored rows and masks -------------------------------------------------- */
@@ -466,7 +465,7 @@ Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int6
         p->d = clamp_reach(hm, s);
         p->e = clamp_reach(wm, s);
         p->f = clamp_reach(below, s);
-        p->span = span_of_lines(width, p->b - 1 + p->d, p->c - 1 + p->e);
+        pattern_of_span(p, span_of_lines(width, p->b - 1 + p->d, p->c - 1 + p->e));
     }
     return p;
 }
@@ -482,7 +481,7 @@ static void row_ring(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first)
 {
-    return node_with(a, s, row_ring, COMPONENT_OTHER, first, 0, 0);
+    return pattern_ruled(node_with(a, s, row_ring, COMPONENT_OTHER, first, 0, 0), RULE_RING);
 }
 
 /* Patterns of sequences read as images: row = floor(i/width),
@@ -553,9 +552,7 @@ Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int
     Pattern *p = node_with(a, s, row_grid, bits, width, shapes_at_most(rows, s),
                            shapes_at_most(cols, s));
 
-    if (p)
-        p->span = span_of_lines(width, p->b, p->c);
-    return p;
+    return p ? pattern_of_span(p, span_of_lines(width, p->b, p->c)) : NULL;
 }
 
 /* Each query sees as far as its own span: one or two runs a row. */

@@ -75,7 +75,7 @@ void run_last_row(Run *r, const Pattern *cells)
         r->last = row_of_all(r, (double)pattern_row_cells(&row));
     }
     r->last.known = !row.failed && !run_failed(r);
-    r->last.span = (double)pattern_span(cells);
+    r->last.rule = cells;
     pattern_row_free(&row);
     arena_release(r->arena, mark);
 }
@@ -144,8 +144,15 @@ DecodeCost decode_span(const Run *r, double span, double apart)
 
 DecodeCost decode_cells(const Run *r, const void *params)
 {
+    double     token = (double)r->cache_bytes * decode_token(r);
+    DecodeCost cost = decode_span(r, r->last.span, 0);
+
     (void)params;
-    return decode_span(r, r->last.span, 0);
+    if (r->last.rule) {
+        cost.state_bytes = token * (double)pattern_kept(r->last.rule, r->m);
+        cost.kv_bytes_per_token = token * pattern_kept_share(r->last.rule);
+    }
+    return cost;
 }
 
 DecodeCost decode_state(const Run *r, int64_t f, double made)
@@ -160,7 +167,8 @@ DecodeCost decode_state(const Run *r, int64_t f, double made)
 double decode_held(const Run *r, int64_t n)
 {
     Run  other = *r; /* forms read its sizes and parameters */
-    bool cut = r->last.span >= (double)r->m;
+    double span = r->last.rule ? (double)pattern_span(r->last.rule) : r->last.span;
+    bool   cut = span >= (double)r->m;
     bool grid = r->mechanism->on_grid ||
                 (r->spec.given && assignments_find(r->spec.given, "grid"));
 

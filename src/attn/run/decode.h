@@ -27,13 +27,15 @@ typedef struct LastRow {
     bool   known;
     double cells;        /* of all query heads */
     double keys, values; /* distinct ones in each head of k, of v: heads of a group share them */
-    double span;         /* pattern_span of the cells; 0: their rule sets no bound */
+    double span;         /* keys up to its own, from the farthest that a row reads; 0: no bound */
+    const Pattern *rule; /* of the run's arena: says what is kept; NULL: span does */
 } LastRow;
 
 /* Records the last row of these cells: of [n,m], or one for each query head.
  * run_pattern_attention does it. */
 void run_last_row(Run *r, const Pattern *cells);
-/* The same of so many keys that every query head reads, where no row reaches farther than span. */
+/* The same of so many keys that every query head reads, where no row reaches farther than span
+ * (0: no bound). */
 void run_last_keys(Run *r, int64_t keys, int64_t span);
 
 /* Numbers that one token adds to the keys and values: g (d + e). */

@@ -38,6 +38,18 @@ void run_warn(Run *r, const char *fmt, ...)
     text_addf(&r->warnings, "%s\n", line);
 }
 
+void run_note(Run *r, const char *fmt, ...)
+{
+    char    line[400];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    if (!strstr(text_str(&r->notes), line))
+        text_addf(&r->notes, "%s\n", line);
+}
+
 /* ---- stages ----------------------------------------------------------------- */
 
 static Stage *current_stage(Run *r)

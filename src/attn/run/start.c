@@ -471,6 +471,7 @@ void run_free(Run *r)
     if (r->owns_arena)
         arena_free(r->arena);
     text_free(&r->warnings);
+    text_free(&r->notes);
     free(r);
 }
 

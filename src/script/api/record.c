@@ -242,6 +242,7 @@ static const Member record_members[] = {
           "of each; gpu of a run on a GPU: span_ms [events], busy_ms, copy_ms, launches "
           "[activity], idle_ms, and what gpu.counters has, of the stage"),
     FIELD("tensors", "table<string, string>", "where tensor parameters are from"),
+    FIELD("notes", "string[]", "of the run: how a parameter was read"),
     FIELD("warnings", "string[]", "of the run"),
     FIELD("environment", "table", "the machine"),
     MEMBER_END,

@@ -91,8 +91,9 @@ static const Member cache_option_members[] = {
           "a GGUF file, a folder with config.json, or a config.json: its layers and sizes are the "
           "defaults of the other options"),
     FIELD("layers", "string",
-          "full, window(KEYS), a state such as retnet(HEADS,KEYS,VALUES), or state(..) of a "
-          "mechanism that is not known; +conv(CHANNELS,WIDTH) adds a short convolution to it; xN "
+          "full, window(KEYS), window(KEYS,sinks=S), a state such as retnet(HEADS,KEYS,VALUES), or "
+          "state(..) of a mechanism that is not known; +conv(CHANNELS,WIDTH) adds a short "
+          "convolution to it; xN "
           "repeats a layer or brackets: \"(window(4096)x5,full)x8\"; KEYS counts the query's own, "
           "as sliding_window in a config.json; default: full"),
     FIELD("depth", "integer",

@@ -60,6 +60,8 @@ TEST(a_window_holds_its_keys_and_no_more)
     CHECK_WITHIN(cost_of("window(10)", small, 9).token_bytes, 64, 0);
     CHECK_WITHIN(cost_of("window(10)", small, 10).token_bytes, 0, 0);
     CHECK_WITHIN(cost_of("window(10)", small, 99).read_bytes, 10 * 64, 0);
+    CHECK_WITHIN(cost_of("window(10,sinks=4)", small, 99).read_bytes, 14 * 64, 0);
+    CHECK_WITHIN(cost_of("window(10,sinks=4)", small, 13).token_bytes, 64, 0);
 }
 
 TEST(quantised_numbers_carry_their_scales)
@@ -152,6 +154,11 @@ TEST(a_stack_is_written_as_it_is_read)
     check_text("window(1024)x5,full", 62, "(window(1024)x5,full)x10,window(1024)x2");
     check_text("window(8),full", 7, "(window(8),full)x3,window(8)");
     check_text("full,window(8)x2", 0, "full,window(8)x2");
+    check_text("window(keys=8)", 0, "window(8)");
+    check_text("window(window=33)", 0, "window(17)");
+    check_text("window(8,sinks=4)x2,window(8)", 0, "window(8,sinks=4)x2,window(8)");
+    check_text("streaming-llm(sinks=2,window=60),streaming-llm", 0,
+               "window(60,sinks=2),window(8,sinks=4)");
     check_text("state(2,3,4),full", 4, "(state(2,3,4),full)x2");
     check_text("retnet(2,3,4)+conv(5,4),retnet(2,3,4)", 4,
                "(retnet(2,3,4)+conv(5,4),retnet(2,3,4))x2");
@@ -251,7 +258,8 @@ TEST(wrong_layers_name_their_place)
         { "full x0", "character 7" },   { "window(0)", "character 8" },
         { "window", "character 7" },    { "(full", "character 6" },
         { "full)", "character 5" },     { "fullx1025", "1024 layers" },
-        { "window(window=9)", "sees (W + 1) / 2" },
+        { "window(9,6)", "expected sinks=KEYS" },
+        { "streaming-llm(9)", "expected sinks=KEYS or window=KEYS" },
         { "state(1,2)", "character 10" }, { "((((((((((((((((((", "16 brackets" },
         { "fullx99999999999999999999", "too large" },
     };

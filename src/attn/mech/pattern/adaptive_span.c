@@ -107,6 +107,7 @@ static void adaptive_span_run(Run *r, const void *opaque)
     op_charge(r, FLOP_OVERHEAD, 3 * span_all_cells(s) + distance_flops(r, p));
     r->out = result.out;
     run_last_row(r, cells);
+    r->last.rule = NULL; /* its rule is the parameters */
     r->last.span = longest_span(p, s);
     if (run_wants_views(r)) {
         view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,n] */

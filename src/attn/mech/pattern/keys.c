@@ -44,6 +44,14 @@ static Pattern *band_of(Run *r, PatternShape s, int64_t window, int64_t dilation
                         dilation > 1 ? COMPONENT_STRIDED : COMPONENT_WINDOW);
 }
 
+void window_note_even(Run *r, int64_t window)
+{
+    if (window > 0 && window % 2 == 0 && r->spec.given &&
+        assignments_find(r->spec.given, "window"))
+        run_note(r, "window=%lld is even: half of it, %lld, is seen to each side, as with "
+                 "window=%lld", (long long)window, (long long)window / 2, (long long)window + 1);
+}
+
 Pattern *dilated_window(Run *r, int64_t window, IndexList dilation)
 {
     PatternShape s = { .heads = r->h, .n = r->n, .m = r->n };

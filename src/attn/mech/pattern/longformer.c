@@ -54,6 +54,7 @@ static void longformer_run(Run *r, const void *opaque)
     AttentionPart parts[2] = { { .in = run_attend_input_within(r, p->scale, cells) } };
     AttendResult  result;
 
+    window_note_even(r, p->window);
     if (flags)
         flags += r->m - r->n; /* of the queries */
     if (has_projections(p)) {

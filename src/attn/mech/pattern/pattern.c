@@ -30,6 +30,7 @@ static Pattern *pattern_parse_of(Run *r, const Params *p);
 static Tensor lookup(void *context, const char *name);
 static void show_drawn(void *context, const char *name, Tensor table);
 static void mark_used(void *context, const char *name);
+static void note_even(void *context, int64_t width);
 static void reject_unused(const Names *names);
 
 static void pattern_text_run(Run *r, const void *opaque)
@@ -47,7 +48,8 @@ static Pattern *pattern_parse_of(Run *r, const Params *p)
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->m, .causal = r->causal };
     Names         names = { .run = r };
     PatternSource source = {
-        .lookup = lookup, .context = &names, .seed = r->seed, .drawn = show_drawn, .used = mark_used
+        .lookup = lookup, .context = &names, .seed = r->seed, .drawn = show_drawn,
+        .even = note_even, .used = mark_used
     };
     Pattern *pattern;
 
@@ -81,6 +83,13 @@ static void show_drawn(void *context, const char *name, Tensor table)
     view_drawn(((const Names *)context)->run, name, table);
 }
 
+static void note_even(void *context, int64_t width)
+{
+    run_note(((const Names *)context)->run, "window(%lld) is even: half of it, %lld, is seen to "
+             "each side, as with window(%lld)", (long long)width, (long long)width / 2,
+             (long long)width + 1);
+}
+
 static void mark_used(void *context, const char *name)
 {
     const Names       *names = context;
@@ -111,8 +120,10 @@ static Flops pattern_text_flops(Run *r, const void *opaque)
     Pattern *cells;
 
     quiet.spec.views = false; /* the same tables are drawn; their views exist already */
+    quiet.notes = (Text){ 0 };
     quiet.n = r->m;
     cells = pattern_parse_of(&quiet, opaque);
+    text_free(&quiet.notes);
     return run_pattern_flops(r, run_count_cells(r, cells));
 }
 

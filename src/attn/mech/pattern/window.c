@@ -33,6 +33,7 @@ static void window_run(Run *r, const void *opaque)
     Pattern            *seen = pattern_finish(r->arena, s, band, r->causal);
     AttendInput         in;
 
+    window_note_even(r, p->window);
     seen = run_last_rows(r, seen);
     in = run_pattern_attention(r, p->scale, seen);
     run_cache(r, &in, seen, 0);
@@ -111,6 +112,7 @@ static void dilated_run(Run *r, const void *opaque)
     PatternShape         s = { .heads = r->h, .n = r->n, .m = r->n };
     Pattern             *cells = dilated_window(r, p->window, p->dilation);
 
+    window_note_even(r, p->window);
     run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, cells, r->causal));
 }
 
