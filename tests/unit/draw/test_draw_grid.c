@@ -325,7 +325,7 @@ TEST(sampling_is_told_and_keeps_the_support)
     arena_free(a);
 }
 
-/* A cell of one row, which was not drawn, gets that row's value all the same; the row is one run. */
+/* A cell of one row that was not drawn gets that row's value all the same; the row is one run. */
 TEST(what_sampling_misses_is_read)
 {
     Arena       *a = arena_new();
