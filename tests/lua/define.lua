@@ -23,7 +23,8 @@ end)
 
 check.case("a pattern is the same as the built-in one", function()
   check.equal(attn.pattern {
-    id = "own-window", title = "Own window", teaches = "near tokens",
+    id = "own-window", title = "Own window", teaches = "near tokens", arxiv = "2004.05150",
+    authors = "the tests", year = 2020, claim_time = "O(n w)", claim_memory = "O(n)",
     params = { { name = "window", default = 5, min = 1, max = 99 } },
     row = function(i, row, p)
       local half = p.window // 2
@@ -47,6 +48,10 @@ check.case("it is in the catalogue, figures, reach, vary and compare", function(
   check.equal(attn.info("own-window").title, "Own window")
   check.equal(attn.info("own-window").params[1].max, 99)
   check.equal(attn.info("own-window").class, "FP")
+  for name, said in pairs { arxiv = "2004.05150", authors = "the tests", year = 2020,
+    claim_time = "O(n w)", claim_memory = "O(n)" } do
+    check.equal(attn.info("own-window")[name], said)
+  end
   assert(attn.command("list"):find("own%-window"))
   assert(attn.command("figure", "own-window", "-n", "16"):find("Own window"))
   assert(attn.figure { panels = { { result = attn.run("own-window", { n = 16 }) } } })

@@ -126,7 +126,14 @@ case("parts of views", function()
   check.same(part.shape, { 3, 10 })
   equal((part:allclose(all:slice { 1, { 2, 5 }, { 10, 20 } }, 0, 0)), true)
   equal((part:allclose(r:view("weights", 1, { q = { 2, 5 }, k = { 10, 20 } }), 0, 0)), true)
-  raises("not inside 24 x 24", r.view, r, "weights", 0, { 0, 25 })
+  part = r:view("weights", 1, { q = { 20 } }) -- what is not said is the edge
+  equal((part:allclose(all:slice { 1, { 20, 24 }, { 0, 24 } }, 0, 0)), true)
+  part = r:view("weights", 1, { k = { [2] = 3 } })
+  equal((part:allclose(all:slice { 1, { 0, 24 }, { 0, 3 } }, 0, 0)), true)
+  for _, edges in ipairs { { 0, 25 }, { 0, 24, 0, 25 }, { -1, 4 }, { 0, 4, -1, 4 }, { 4, 4 },
+    { 0, 4, 5, 5 } } do
+    raises("not inside 24 x 24", r.view, r, "weights", 0, edges)
+  end
   raises("outside 0..1", r.view, r, "weights", 2)
   raises("did you mean 'weights'", r.view, r, "weigths")
   raises("did you mean 'weights'", function() return r.views.wieghts end)

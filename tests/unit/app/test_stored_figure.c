@@ -310,6 +310,20 @@ static const ExponentRow wide_row = {
                   { -0.03, -0.04, -0.02, true, true } },
 };
 
+TEST(only_what_is_claimed_is_drawn)
+{
+    ExponentChart chart = { "title", "caption", "a machine", &wide_row, 1 };
+    Error         err = ERROR_INIT;
+    Plot         *plot = exponents_plot(&chart, &err);
+
+    CHECK(plot, "%s", err.text);
+    assert_int_equal(plot->series[EXPONENTS].count, EXPONENT_CLAIMS);
+    assert_true(plot->series[EXPONENTS].x[0] == 2);
+    for (int k = 1; k < EXPONENT_CLAIMS; k++)
+        assert_true(isnan(plot->series[EXPONENTS].x[k]));
+    plot_free(plot);
+}
+
 static bool draw_row(const ExponentRow *row, double inch, Text *bytes, Error *err)
 {
     ExponentChart chart = { "title", "caption", "a machine", row, 1 };

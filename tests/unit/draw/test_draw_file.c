@@ -296,6 +296,7 @@ static uint32_t u32(const uint8_t *at)
 typedef struct Chunks {
     int frames, controls, data, next; /* announced, fcTL, fdAT, sequence number */
     int width, height;
+    int left, top, right, bottom; /* of the last frame */
 } Chunks;
 
 /* Checks the CRC of each chunk, the sequence numbers, and that frames lie inside the first. */
@@ -318,8 +319,12 @@ static Chunks chunks_of(const Text *apng)
             c.frames = (int)u32(data);
         } else if (!memcmp(type, "fcTL", 4)) {
             assert_int_equal(u32(data), c.next++);
-            assert_true((int)(u32(data + 4) + u32(data + 12)) <= c.width);
-            assert_true((int)(u32(data + 8) + u32(data + 16)) <= c.height);
+            c.left = (int)u32(data + 12);
+            c.top = (int)u32(data + 16);
+            c.right = c.left + (int)u32(data + 4);
+            c.bottom = c.top + (int)u32(data + 8);
+            assert_true(c.right <= c.width);
+            assert_true(c.bottom <= c.height);
             c.controls++;
         } else if (!memcmp(type, "fdAT", 4)) {
             assert_int_equal(u32(data), c.next++);
@@ -391,6 +396,34 @@ TEST(a_frame_that_changes_nothing_is_a_pixel)
     assert_true(apng_encode(frames, 2, 2, 2, 100, 0.5, NULL, &apng, NULL));
     assert_int_equal(chunks_of(&apng).controls, 2);
     text_free(&apng);
+}
+
+/* A later frame holds the pixels that differ from the frame before, and no others. */
+TEST(a_frame_holds_what_changes)
+{
+    static const struct {
+        int left, top, width, height;
+    } cases[] = { { 2, 1, 1, 1 }, { 0, 0, 1, 2 }, { 1, 2, 3, 2 }, { 0, 0, 5, 4 } };
+    uint8_t  before[5 * 4 * 4], now[5 * 4 * 4];
+    uint8_t *frames[] = { before, now };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Text   apng = { 0 };
+        Chunks c;
+
+        memset(before, 200, sizeof(before));
+        memset(now, 200, sizeof(now));
+        for (int y = cases[i].top; y < cases[i].top + cases[i].height; y++)
+            for (int x = cases[i].left; x < cases[i].left + cases[i].width; x++)
+                now[4 * (5 * y + x) + 1] = 90;
+        assert_true(apng_encode(frames, 2, 5, 4, 100, 0.5, NULL, &apng, NULL));
+        c = chunks_of(&apng);
+        assert_int_equal(c.left, cases[i].left);
+        assert_int_equal(c.top, cases[i].top);
+        assert_int_equal(c.right - c.left, cases[i].width);
+        assert_int_equal(c.bottom - c.top, cases[i].height);
+        text_free(&apng);
+    }
 }
 
 /* ---- letters ---------------------------------------------------------------- */

@@ -325,6 +325,32 @@ TEST(sampling_is_told_and_keeps_the_support)
     arena_free(a);
 }
 
+/* A cell of one row that was not drawn gets that row's value all the same; the row is one run. */
+TEST(what_sampling_misses_is_read)
+{
+    Arena       *a = arena_new();
+    PatternShape s = { .heads = 1, .n = 400, .m = 400 };
+    uint8_t     *flags = arena_zalloc(a, 400, 1);
+    View         view;
+    GridRequest  q = { .view = &view, .rows = 4, .cols = 4, .budget_entries = 40 };
+
+    for (int64_t row = 0; row < 100; row += 11) {
+        Grid g;
+
+        memset(flags, 0, 400);
+        flags[row] = 1;
+        view = view_of(VIEW_WEIGHTS, 400, 400, pattern_rows(a, s, flags));
+        assert_true(grid_reduce(&q, &g, NULL));
+        assert_true(g.sampled);
+        for (int64_t c = 0; c < 4; c++) {
+            assert_true(g.cells[c].any && !g.cells[4 + c].any);
+            assert_true(g.cells[c].sum != 0);
+        }
+        grid_free(&g);
+    }
+    arena_free(a);
+}
+
 static void read_rows_at(const View *view, int64_t head, const int64_t *rows, int64_t row_count,
                          int64_t start, int64_t count, float *out)
 {

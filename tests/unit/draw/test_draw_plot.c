@@ -56,6 +56,7 @@ static const struct {
     { 0, 3, false, true, "", "0 1 2 3" },
     { -1, 1, false, false, "", "-1 -0.5 0 0.5 1" },
     { 0, 50000, false, false, "", "0 10k 20k 30k 40k 50k" },
+    { -20000, 0, false, false, "", "-20k -15k -10k -5k 0" },
     { 0, 4194304, false, false, "memory (bytes)", "0 1Mi 2Mi 3Mi 4Mi" },
     { 1e-6, 1, true, false, "", "1e-06 0.0001 0.01 1" },
     { 1, 1000, true, false, "", "1 10 100 1000" },

@@ -183,4 +183,69 @@ TEST(bits_have_the_words_of_their_view)
     assert_string_equal(names.name[0], "window");
 }
 
+/* The bit of what no round found is no round: the next one has the next number. */
+TEST(bits_of_what_was_found_are_its_rounds)
+{
+    ViewFound found = { .rounds = VIEW_FOUND_ROUNDS };
+    View      view = { .name = "found", .found = &found };
+    int       round = 0;
+
+    for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST; bit <<= 1) {
+        char name[32];
+
+        if (bit == COMPONENT_OTHER)
+            continue;
+        round++;
+        snprintf(name, sizeof(name), "round %d%s", round,
+                 round < VIEW_FOUND_ROUNDS ? "" : " or later");
+        assert_string_equal(cause_name(&view, (uint8_t)bit), name);
+    }
+    assert_int_equal(round, VIEW_FOUND_ROUNDS);
+    assert_null(strstr(cause_name(&view, COMPONENT_OTHER), "round"));
+    found.rounds = 0;
+    assert_string_equal(cause_name(&view, COMPONENT_WINDOW), "window");
+}
+
+/* Hops have colours of their own where a cell is the least, the most or the mean, not a count. */
+TEST(hops_are_shown_as_hops_where_their_pool_is_one)
+{
+    View  view = { .name = "hops", .kind = VIEW_HOPS };
+    Panel panel = { .view = &view };
+
+    for (int pool = 0; pool < POOL_COUNT; pool++) {
+        bool hops = pool == POOL_MIN || pool == POOL_MAX || pool == POOL_MEAN;
+
+        panel.pool = (Pool)pool;
+        assert_int_equal(panel_shows_hops(&panel), hops);
+        assert_int_equal(panel_style(&panel), hops ? STYLE_HOPS : STYLE_VALUE);
+        view.kind = VIEW_WEIGHTS;
+        assert_false(panel_shows_hops(&panel));
+        view.kind = VIEW_HOPS;
+    }
+    panel.pool = POOL_MIN;
+    panel.minus = &view;
+    assert_false(panel_shows_hops(&panel));
+    assert_int_equal(panel_style(&panel), STYLE_VALUE);
+}
+
+TEST(bits_have_the_style_of_causes)
+{
+    static const ViewKind kinds[] = { VIEW_PATTERN, VIEW_COMPONENTS, VIEW_WEIGHTS };
+
+    Arena         *a = arena_new();
+    const Pattern *components = pattern_causal(a, (PatternShape){ .heads = 1, .n = 4, .m = 4 });
+    View           view = { .name = "v" };
+    Panel          panel = { .view = &view };
+
+    for (int shown = 0; shown < 2; shown++) {
+        panel.components = shown ? components : NULL;
+        for (int k = 0; k < 3; k++) {
+            view.kind = kinds[k];
+            assert_int_equal(panel_style(&panel),
+                             shown || k < 2 ? STYLE_CAUSE : STYLE_VALUE);
+        }
+    }
+    arena_free(a);
+}
+
 SUITE(NULL, NULL)
