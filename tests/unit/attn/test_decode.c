@@ -225,6 +225,28 @@ TEST(a_bounded_cache_holds_what_is_read_and_no_more)
     }
 }
 
+/* The closed form of sparse-fixed against the rule of its cells, which knows one stride. */
+TEST(a_fixed_stride_keeps_what_its_cells_say)
+{
+    static const char *const params[] = {
+        "stride=6,summary=2", "stride=6,heads=split", "stride=7,summary=2,verts=3",
+        "stride=6,heads=local", "stride=6,heads=summary", "stride=7,verts=2,heads=split", "",
+    };
+
+    for (size_t c = 0; c < sizeof(params) / sizeof(*params); c++) {
+        Fixture f = fixture_new(TOKENS);
+        double  token = CACHED * HEADS * (KEY_SIZE + VALUE_SIZE);
+        Run    *r = fixture_run(&f, "sparse-fixed", params[c], true);
+        double  kept = token * (double)pattern_kept(r->last.rule, TOKENS);
+
+        CHECK(figure_of(r, "state_bytes") == kept, "%s: %g tokens, its cells say %g", params[c],
+              figure_of(r, "state_bytes") / token, kept / token);
+        CHECK(fabs(figure_of(r, "kv_bytes_per_token") - token * pattern_kept_share(r->last.rule)) <
+                  1e-9, "%s: %g a token", params[c], figure_of(r, "kv_bytes_per_token"));
+        fixture_free(&f);
+    }
+}
+
 /* Heads of a group read each key once; a cached number may be of any size. */
 TEST(groups_and_sizes_of_numbers_count)
 {

@@ -281,6 +281,45 @@ static int64_t columns_before(int64_t x, int64_t stride, int64_t c, int64_t grou
     return x / stride * c + (part < 0 ? 0 : part < c ? part : c);
 }
 
+static bool some_head_sees_block(const Run *r, const SparseFixedParams *p)
+{
+    bool some = false;
+
+    for (int64_t t = 0; t < r->h; t++)
+        some = some || sees_block(r, p, t);
+    return some;
+}
+
+/* Whether some head sees this group of summary columns. */
+static bool group_is_seen(const Run *r, const SparseFixedParams *p, int64_t group)
+{
+    bool some = false;
+
+    for (int64_t t = group; t < r->h; t += p->verts)
+        some = some || sees_summary(r, p, t);
+    return some;
+}
+
+/* Summary columns stay, and the tokens of a block.  A stride that follows n is that of the run's
+ * length, so the rule of its cells says nothing of another one. */
+static DecodeCost sparse_fixed_decode(const Run *r, const void *opaque)
+{
+    const SparseFixedParams *p = opaque;
+    int64_t    s = fixed_stride(r, p), near = some_head_sees_block(r, p) ? min_i64(s, r->m) : 0;
+    double     token = (double)r->cache_bytes * decode_token(r);
+    int64_t    kept = near, every = 0;
+    DecodeCost cost = decode_cells(r, opaque);
+
+    for (int64_t g = 0; g < p->verts && g < r->h; g++)
+        if (group_is_seen(r, p, g)) {
+            kept += columns_before(r->m - near, s, p->summary, g);
+            every += p->summary;
+        }
+    cost.state_bytes = token * (double)kept;
+    cost.kv_bytes_per_token = token * (double)every / (double)s;
+    return cost;
+}
+
 static const ViewPromise sparse_fixed_views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
 
 const Mechanism mech_sparse_fixed = {
@@ -311,5 +350,5 @@ const Mechanism mech_sparse_fixed = {
     .check = sparse_fixed_check,
     .run = sparse_fixed_run,
     .flops = sparse_fixed_flops,
-    .decode = decode_cells,
+    .decode = sparse_fixed_decode,
 };
