@@ -83,7 +83,9 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
 
     if (panel->plot) {
         out->cols = room;
-        out->rows = max_of(panel->plot_h ? panel->plot_h : (int)(PLOT_ASPECT * room), 1);
+        double flat = need->flat > 0 ? need->flat : 1;
+
+        out->rows = max_of(panel->plot_h ? panel->plot_h : (int)(flat * PLOT_ASPECT * room), 1);
         out->cell_w = out->cell_h = 1;
         out->matrix = (Box){ .w = room, .h = (int)out->rows };
         return;

@@ -37,6 +37,7 @@ typedef struct LayoutNeed {
     int              width;  /* of the sheet */
     int              margin, gap; /* around the sheet, between panels */
     int              fine;   /* minimum pixels of a cell of several entries */
+    double           flat;   /* height of plots, of the default; 0: 1 */
     int              strip;  /* default height of one row of a strip (few rows, many columns) */
     int              rows, cols, count;
     const PanelNeed *panels; /* count */
