@@ -263,6 +263,21 @@ static bool sign_series(const char *signs, const char *name, Plot *plot)
     return false;
 }
 
+/* Signs the row of that name of a plot with several; false: there is none. */
+static bool sign_row(const char *signs, const char *name, Plot *plot)
+{
+    for (int r = 0; plot && plot->rows && plot->row_count > 1 && r < plot->row_count; r++) {
+        const char *words = after_signs(plot->rows[r]);
+
+        if (!strcmp(words + (*words == ' '), name)) {
+            if (!strstr(plot->rows[r], signs))
+                sign_title(signs, plot->rows[r], sizeof(plot->rows[r]));
+            return true;
+        }
+    }
+    return false;
+}
+
 void picture_warn(Figure *figure, const PanelChoice *panels, int count,
                   const PictureOptions *options)
 {
@@ -277,6 +292,7 @@ void picture_warn(Figure *figure, const PanelChoice *panels, int count,
         add_signs(&all, panels[i].minus, &signs);
         picture_result_name(panels, count, i, options, name, sizeof(name));
         if (signs.length && !sign_series(text_str(&signs), name, panel->made) &&
+            !sign_row(text_str(&signs), name, panel->made) &&
             !strstr(panel->title, text_str(&signs)))
             sign_title(text_str(&signs), panel->title, sizeof(panel->title));
         text_free(&signs);

@@ -24,6 +24,7 @@ typedef struct Chart {
     Sheet                sheet; /* without panels: the chart has its own layout */
     Pens                 pens;  /* the box is the field: all rows */
     double               margin, row, claim_x, numbers_x, column;
+    double               line; /* of a legend: a row with one line of words */
     bool                 narrow; /* claims below the names, no column of numbers */
 } Chart;
 
@@ -74,7 +75,8 @@ static bool place_narrow(Chart *c)
 
     c->narrow = true;
     c->margin = 2 * s->space;
-    c->row = sheet_points(s, NARROW_ROW * ROW_POINTS);
+    c->line = sheet_points(s, ROW_POINTS);
+    c->row = NARROW_ROW * c->line;
     c->claim_x = c->margin;
     c->pens.box.x = c->margin + fmin(words, most) + 3 * s->space;
     c->pens.box.w = c->sheet.width - c->margin - 3 * s->space - c->pens.box.x;
@@ -89,7 +91,7 @@ static bool place_wide(Chart *c)
 
     c->narrow = false;
     c->margin = 2 * s->space;
-    c->row = sheet_points(s, ROW_POINTS);
+    c->row = c->line = sheet_points(s, ROW_POINTS);
     c->claim_x = c->margin + fmin(widest(c, false), most) + 2 * s->space;
     claims = fmin(widest(c, true), most);
     c->pens.box.x = c->claim_x + claims + 3 * s->space;
@@ -118,10 +120,10 @@ static int place_lines(Chart *c)
     sheet_wrap(sheet->canvas, c->chart->caption, s->tick, room, WRAP_LINES, &sheet->caption);
     room *= s->tick / s->head; /* the title has larger letters */
     sheet_wrap(sheet->canvas, c->chart->title, s->tick, room, 2, &sheet->title);
-    box->y = c->margin + sheet_lines_height(&sheet->title, s->head, s->space) + 2 * c->row;
+    box->y = c->margin + sheet_lines_height(&sheet->title, s->head, s->space) + 2 * c->line;
     box->h = chart_lines(c->chart) * c->row;
     legend = (sheet->caption.count ? 3.2 : 2.4) + draw_marks_legend(c, 0, false);
-    return (int)ceil(box->y + box->h + legend * c->row +
+    return (int)ceil(box->y + box->h + legend * c->line +
                      sheet_lines_height(&sheet->caption, s->tick, s->space) + c->margin);
 }
 
@@ -358,7 +360,7 @@ static int draw_marks_legend(Chart *c, double y, bool drawn)
             more++;
         }
         if (drawn)
-            draw_entry(c, entry, x, y + more * c->row);
+            draw_entry(c, entry, x, y + more * c->line);
         x += width + gap;
     }
     return more;
@@ -381,8 +383,8 @@ static void draw_chart(Chart *c)
         y += c->row;
     }
     draw_rule(c, y);
-    y += 1.6 * c->row;
-    y += (1 + draw_marks_legend(c, y, true)) * c->row;
+    y += 1.6 * c->line;
+    y += (1 + draw_marks_legend(c, y, true)) * c->line;
     draw_paragraph(c, &c->sheet.caption, y, s->tick, s->muted);
 }
 

@@ -310,7 +310,7 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->col_axis = (Box){ x - (room - w) / 2, y - row->numbers - p->col_axis_h, room,
                            p->col_axis_h }; /* names of a row stand on one line */
     out->title = (Box){ column->start, row->start, whole, p->title_h };
-    if (p->bare && column->right > column->left)
+    if (p->title_clear && column->right > column->left)
         out->title.w -= column->right - column->left;
     out->row_labels = (Box){ x - p->row_labels_w, y, p->row_labels_w, h };
     out->row_axis = (Box){ x - p->row_labels_w - p->row_axis_w, y, p->row_axis_w, h };

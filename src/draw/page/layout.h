@@ -28,7 +28,7 @@ typedef struct PanelNeed {
     int     col_axis_h;    /* axis name above it */
     int     row_labels_w, col_labels_h;
     int     load_h, load_w; /* bars of the columns below the matrix, of the rows beside it */
-    bool    bare;          /* its title keeps clear of the colour bar's name */
+    bool    title_clear;   /* its title keeps clear of the colour bar's name */
     int     bar_w;         /* colour bar with its numbers and the gap before it */
     int     caption_h;
 } PanelNeed;

@@ -6,7 +6,8 @@
  * heights only.
  *
  * Titles of panels get two lines each and one size for all: the largest that holds every title,
- * down to four fifths of the default.
+ * down to four fifths of the default. A title that is longer still takes more lines; only a word
+ * wider than its panel is cut.
  */
 #include <math.h>
 #include <stdio.h>
@@ -120,7 +121,7 @@ static bool panel_titles(Sheet *sheet, bool cut)
         if (!*title || wrap_title(title, &rule, lines))
             continue;
         all = false;
-        if (cut)
+        if (cut && !wrap_title_whole(title, &rule, lines))
             wrap_title_cut(title, &rule, lines);
     }
     return all;
@@ -427,7 +428,7 @@ static void measure_panel(Sheet *sheet, int k)
     need->row_labels_w = labels_extent(sheet, k, true);
     need->col_labels_h = labels_extent(sheet, k, false);
     need->bar_w = bar_extent(sheet, k);
-    need->bare = panel->bare;
+    need->title_clear = panel->bare;
     need->load_h = sheet_load_extent(sheet, k, false);
     need->load_w = sheet_load_extent(sheet, k, true);
     if (need->bar_w && !panel->bare) /* its name stands above */
