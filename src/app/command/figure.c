@@ -133,15 +133,45 @@ static bool call_save(const Call *call, const Figure *figure, Result *const *res
     return ok;
 }
 
+#define PAGE_WIDE 6.75 /* inches of two columns */
+
+/* Says what would fit a page of print, where the figure that was written does not. */
+static void warn_of_height(const Call *call, const Figure *figure, const PngOptions *png,
+                           double high, Text *out)
+{
+    PngOptions wide = *png;
+    Error      ignored = ERROR_INIT;
+    double     other;
+    bool       fits;
+
+    for (int i = 0; i < call->file_count; i++)
+        if (!strcmp(call->files[i], "-")) /* the figure itself goes there */
+            return;
+    wide.high = NULL;
+    wide.width_inch = PAGE_WIDE;
+    fits = figure_inches(figure, png) < PAGE_WIDE &&
+           figure_height(figure, &wide, &other, &ignored) && other <= FIGURE_PAGE_HIGH;
+    text_addf(out, "warning  the figure is %.3g inches high, more than a page (%g): %s\n", high,
+              FIGURE_PAGE_HIGH, fits ? "--width 6.75 fits" : "draw fewer panels in one figure");
+}
+
 bool call_write_figure(const Call *call, const Figure *figure, Result *const *results, int count,
                        Text *out, Error *err)
 {
     TextOptions text;
     PngOptions  png;
+    double      high = 0;
 
     if (!call->file_count)
         return call_text_options(call, &text, err) && figure_text(figure, &text, out, err);
-    return call_png_options(call, &png, err) && call_save(call, figure, results, count, &png, err);
+    if (!call_png_options(call, &png, err))
+        return false;
+    png.high = &high;
+    if (!call_save(call, figure, results, count, &png, err))
+        return false;
+    if (out && high > FIGURE_PAGE_HIGH && !call->values[OPT_OVERVIEW] && !call->values[OPT_THEME])
+        warn_of_height(call, figure, &png, high, out);
+    return true;
 }
 
 void call_add_warnings(const Call *call, Result *const *results, int count, Text *out)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app/command/model.h"
+#include "app/figure/picture.h"
 #include "app/study/swap_axis.h"
 #include "draw/plot/plot.h"
 
@@ -16,6 +17,7 @@
 #define PLOTS_MOST (MODEL_MEASURES + 1)
 #define LOG_FROM   4 /* ratio of the values of a logarithmic axis */
 #define TICKS_MOST 11
+#define EXACT      "exact attention"
 
 static const char *const axis_names[] = { "loss (nats a token)", "change of loss (nats a token)",
                                           "KL (nats)", "share of equal predictions",
@@ -112,22 +114,73 @@ static bool given_name(const Call *call, int k, Text *out)
     return true;
 }
 
+static const Mechanism *mechanism_of(const char *swap)
+{
+    char            *id = strndup(swap, strcspn(swap, "("));
+    const Mechanism *m = id ? mechanism_find(id) : NULL;
+
+    free(id);
+    return m;
+}
+
+typedef struct UsualSize {
+    const char *name; /* of the mechanism's size; NULL: it has none */
+    Text       *out;
+} UsualSize;
+
+/* ", k 8" of "0 (8, or with mass as many as it takes)". */
+static void add_usual_size(void *context, const char *name, const char *value)
+{
+    const UsualSize *size = context;
+    const char      *number = strncmp(value, "0 (", 3) ? value : value + 3;
+    size_t           digits = strspn(number, "0123456789");
+
+    if (size->name && !strcmp(size->name, name) && digits && strtoll(number, NULL, 10) > 0)
+        text_addf(size->out, ", %s %.*s", name, (int)digits, number);
+}
+
+/* "Sliding window, window 7" of "window"; "window(w) + cols(2)" of a pattern over w. */
+static void swap_words(const ModelRun *r, int64_t swap, Text *out)
+{
+    const SwapOrigin *origin = &r->origins[swap];
+    const Mechanism  *m;
+    UsualSize         size;
+    Text              text = { 0 };
+
+    if (r->axis.count && origin->at >= 0)
+        swap_at(r->call->swaps[origin->given], r->axis.name, NULL, &text);
+    else
+        text_add(&text, origin->text);
+    m = mechanism_of(text_str(&text));
+    mechanism_words(m, text_str(&text), out);
+    size = (UsualSize){ m ? m->size : NULL, out };
+    if (origin->at < 0)
+        model_defaults(&r->swaps[swap], add_usual_size, &size);
+    text_free(&text);
+}
+
+/* The first variant of a --swap. */
+static int64_t first_of(const ModelRun *r, int given)
+{
+    int64_t v = 0;
+
+    while (v + 1 < r->swap_count && r->origins[v].given != given)
+        v++;
+    return v;
+}
+
 static void curve_name(const ModelRun *r, int given, Text *out)
 {
+    int64_t first = first_of(r, given);
+
     if (given_name(r->call, given, out))
         return;
-    if (r->axis.count)
-        swap_at(r->call->swaps[given], r->axis.name, NULL, out);
-    else
-        text_add(out, r->call->swaps[given]);
-    if (r->call->values[OPT_EACH] || !model_swaps_differ(r))
+    swap_words(r, first, out);
+    if (r->call->values[OPT_EACH] || !model_swaps_differ(r) ||
+        swap_is_file(r->origins[first].text))
         return;
-    for (int64_t v = 0; v < r->swap_count; v++)
-        if (r->origins[v].given == given && !swap_is_file(r->origins[v].text)) {
-            text_add(out, " in layers ");
-            model_set_text(r->layer_sets[v], r->m->config.layers, out);
-            return;
-        }
+    text_add(out, " in layers ");
+    model_set_text(r->layer_sets[first], r->m->config.layers, out);
 }
 
 /* Place of a variant on the x axis. */
@@ -221,10 +274,10 @@ static bool add_exact(const ModelRun *r, int kind, Plot *plot)
     PlotSeries *s;
 
     if (kind == MODEL_LOSS)
-        plot_guide(plot, "exact", false, loss.mean);
+        plot_guide(plot, EXACT, false, loss.mean);
     if (kind != COST)
         return true;
-    s = plot_add(plot, "exact", CURVE_POINTS, 1, whiskers);
+    s = plot_add(plot, EXACT, CURVE_POINTS, 1, whiskers);
     if (!s)
         return false;
     s->x[0] = 100;
@@ -316,20 +369,26 @@ static void caption_swap(const ModelRun *r, Text *out)
     text_add(out, "; ");
     if (r->call->swap_count == 1) {
         curve_name(r, 0, out);
-        text_add(out, r->call->values[OPT_EACH] ? ", " : " ");
+        text_add(out, ", ");
     }
 }
 
-/* "tiny.gguf, text.txt, 33 tokens; window swapped in layers 0-5" */
+/* A file without its folder, a sample without the word before its name. */
+static const char *file_words(const char *name)
+{
+    return path_name(strncmp(name, "sample:", 7) ? name : name + 7);
+}
+
+/* "tiny.gguf, text.txt, 33 tokens; Sliding window, window 7, swapped in layers 0-5" */
 static void caption_model(const ModelRun *r, Text *out)
 {
     int64_t swapped = 0;
 
-    text_addf(out, "%s, ", path_name(r->m->name));
+    text_addf(out, "%s, ", file_words(r->m->name));
     if (r->text_count > 1) {
         text_addf(out, "mean and 95 %% interval of %d texts", r->text_count);
     } else {
-        text_addf(out, "%s, ", r->texts[0].name);
+        text_addf(out, "%s, ", file_words(r->texts[0].name));
         text_add_count(out, r->texts[0].reading.tokens.count, "token");
     }
     if (r->call->values[OPT_EACH] || !model_swaps_differ(r))
@@ -351,10 +410,19 @@ static void caption_model(const ModelRun *r, Text *out)
         text_addf(out, ", heads %s", r->call->values[OPT_SWAPHEADS]);
 }
 
-static void title_panel(const ModelRun *r, int kind, char *out, size_t size)
+/* "loss over w": the axes without their units; one curve alone has no key and is named here. */
+static void title_panel(const ModelRun *r, int kind, const Plot *plot, char *out, size_t size)
 {
-    snprintf(out, size, "%s over %s", kind == COST ? "loss" : kind_name(kind),
-             kind == COST ? "cost" : x_name(r, kind));
+    const char *y = axis_names[kind == COST ? MODEL_LOSS : kind];
+    Text        title = { 0 };
+
+    if (plot_named(plot) == 1 && r->call->swap_count == 1)
+        text_addf(&title, "%s \xc2\xb7 ", plot->series[0].name);
+    text_add_bytes(&title, y, strcspn(y, "("));
+    text_addf(&title, "%sover %s", strchr(y, '(') ? "" : " ", kind == COST ? "cost"
+                                                                          : x_name(r, kind));
+    snprintf(out, size, "%s", text_str(&title));
+    text_free(&title);
 }
 
 static Figure *make_figure(const ModelRun *r, const Choice *choice, Error *err)
@@ -364,13 +432,13 @@ static Figure *make_figure(const ModelRun *r, const Choice *choice, Error *err)
 
     for (int k = 0; figure && k < choice->count; k++) {
         Plot *plot = make_plot(r, choice->kinds[k], err);
-        char  title[96];
+        char  title[160];
 
         if (!plot) {
             figure_free(figure);
             return NULL;
         }
-        title_panel(r, choice->kinds[k], title, sizeof(title));
+        title_panel(r, choice->kinds[k], plot, title, sizeof(title));
         panel_init_plot(&figure->panels[k], plot, title);
         snprintf(figure->panels[k].caption, sizeof(figure->panels[k].caption), " ");
     }

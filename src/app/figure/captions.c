@@ -164,6 +164,28 @@ static void add_settings(const char *at, Text *out)
     }
 }
 
+/* What is between the parentheses is an expression: "window(5)+cols(2)". */
+static bool is_expression(const char *open)
+{
+    size_t inner = *open ? strcspn(open + 1, "(=)") : 0;
+
+    return *open && open[1 + inner] == '(';
+}
+
+/* "window(5) + cols(2)" of "(window(5)+cols(2))". */
+static void add_expression(const char *open, Text *out)
+{
+    int depth = 0;
+
+    for (const char *at = open + 1; *at && (depth || *at != ')'); at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (*at == '+' && !depth && at[-1] != ' ')
+            text_add(out, " + ");
+        else
+            text_add_bytes(out, at, 1);
+    }
+}
+
 void mechanism_words(const Mechanism *m, const char *name, Text *out)
 {
     size_t      id = m ? strlen(m->id) : 0;
@@ -172,10 +194,12 @@ void mechanism_words(const Mechanism *m, const char *name, Text *out)
     if (!m || strncmp(name, m->id, id) != 0 || (*open && *open != '(') ||
         strpbrk(open, "[{\"'@|:")) {
         text_add(out, name);
-        return;
+    } else if (is_expression(open)) {
+        add_expression(open, out);
+    } else {
+        add_name(m->title, out);
+        add_settings(*open ? open + 1 : open, out);
     }
-    add_name(m->title, out);
-    add_settings(*open ? open + 1 : open, out);
 }
 
 /* "BigBird, window 5" where name_result says "bigbird(window=5)". */
@@ -413,9 +437,11 @@ static void add_sizes(const Result *result, Text *out)
 /* False with measured numbers too: drawn again they come from the file, not from the result. */
 static bool has_one_result(const PanelChoice *panels, int count)
 {
+    PlotKind kind;
+
     for (int i = 0; i < count; i++)
         if (panels[i].result != panels[0].result || panels[i].minus ||
-            !strncmp(panels[i].spec.view, "plot(", strlen("plot(")))
+            plot_word(panels[i].spec.view, &kind, NULL))
             return false;
     return true;
 }
@@ -586,12 +612,12 @@ static void title_joined(const PanelChoice *first, int joined, Panel *panel)
 static void word_panels(Figure *figure, const PanelChoice *panels, int count,
                         const PictureOptions *options, const Differing *d)
 {
-    Panel *panel = figure->panels - 1;
     Shared shared = { panels, 1 };
 
-    for (int i = 0, joined = 0; i < count; i++) {
+    for (int i = 0, joined = 0, at = -1; i < count; i++) {
+        Panel *panel = &figure->panels[at += !panels[i].joins];
+
         joined = panels[i].joins ? joined + 1 : 0;
-        panel += !panels[i].joins;
         if (panel->made) { /* the series are named already */
             if (!joined && (panels[i].title || !picture_joining(panels, i, count)))
                 title_plot(&panels[i], d, panel);
@@ -633,166 +659,4 @@ void picture_caption(Figure *figure, const PanelChoice *panels, int count,
     picture_add_measured(figure);
     if (!options->caption || *options->caption) /* no sign without its reason */
         picture_warn(figure, panels, count, options);
-}
-
-/* ---- where the tensors of a picture come from ---------------------------- */
-
-typedef struct Runs {
-    const Run *const *runs;
-    int               count, most;
-    bool              one; /* all of one mechanism */
-    bool              words; /* for readers of a figure */
-} Runs;
-
-/* An origin in words; a seed is part of it: "random seed 7". */
-typedef struct Source {
-    char text[48];
-} Source;
-
-static Source source_of(const Run *run, int tensor)
-{
-    Source s;
-
-    run_origin_text(run, run->tensors[tensor].origin, s.text, sizeof(s.text));
-    return s;
-}
-
-static bool is_from(const Run *run, int tensor, const Source *source)
-{
-    Source own = source_of(run, tensor);
-
-    return !strcmp(own.text, source->text);
-}
-
-static bool is_same_mechanism(const Runs *r, int a, int b)
-{
-    return r->runs[a]->mechanism == r->runs[b]->mechanism;
-}
-
-/* Names of that origin in all runs of the mechanism of run `at`, each once; returns their
- * number. */
-static int collect_names(const Runs *r, int at, const Source *source, const char **names)
-{
-    int found = 0;
-
-    for (int i = at; i < r->count; i++) {
-        const Run *run = r->runs[i];
-
-        for (int t = 0; is_same_mechanism(r, at, i) && t < run->tensor_count; t++) {
-            int k = 0;
-
-            while (k < found && strcmp(names[k], run->tensors[t].name) != 0)
-                k++;
-            if (k == found && found < RUN_MAX_TENSORS && is_from(run, t, source))
-                names[found++] = run->tensors[t].name;
-        }
-    }
-    return found;
-}
-
-static void add_names(const Runs *r, const char *const *names, int count, Text *out)
-{
-    int shown = count > r->most ? r->most : count;
-
-    for (int i = 0; i < shown; i++)
-        text_addf(out, "%s%s", i ? ", " : "", names[i]);
-    if (shown < count)
-        text_addf(out, " and %d more", count - shown);
-}
-
-#define WORD_LEAST 4 /* letters of a word; shorter ones are symbols: "dt_bias", "e_proj" */
-
-static bool is_of_words(const char *name)
-{
-    for (size_t length; *name; name += length + (name[length] == '_')) {
-        length = strcspn(name, "_");
-        if (length < WORD_LEAST)
-            return false;
-    }
-    return true;
-}
-
-/* Names that are words, else how many parameters there are. */
-static void add_reader_names(const Runs *r, const char *const *names, int count, Text *out)
-{
-    bool words = count <= r->most;
-
-    for (int i = 0; i < count; i++)
-        words = words && is_of_words(names[i]);
-    if (words)
-        add_names(r, names, count, out);
-    else if (count > 1)
-        text_addf(out, "%d parameters", count);
-    else
-        text_add(out, "one parameter");
-}
-
-/* Lists the runs with a tensor of that origin, each mechanism once. */
-static void add_source(const Runs *r, const Source *source, Text *out)
-{
-    const char *names[RUN_MAX_TENSORS];
-    bool        any = false;
-
-    for (int i = 0; i < r->count; i++) {
-        int count = 0, first = 0;
-
-        while (!is_same_mechanism(r, first, i))
-            first++;
-        count = first == i ? collect_names(r, i, source, names) : 0;
-        if (!count)
-            continue;
-        text_add(out, any ? ", " : "");
-        any = true;
-        if (!r->one && r->words)
-            add_name(r->runs[i]->mechanism->title, out);
-        else if (!r->one)
-            text_add(out, r->runs[i]->mechanism->id);
-        text_add(out, r->one ? "" : " (");
-        if (r->words)
-            add_reader_names(r, names, count, out);
-        else
-            add_names(r, names, count, out);
-        text_add(out, r->one ? "" : ")");
-    }
-    text_addf(out, ": %s", source->text);
-}
-
-static bool origin_is_named(const Runs *r, int run, int tensor)
-{
-    Source source = source_of(r->runs[run], tensor);
-
-    for (int i = 0; i <= run; i++)
-        for (int t = 0; t < (i < run ? r->runs[i]->tensor_count : tensor); t++)
-            if (is_from(r->runs[i], t, &source))
-                return true;
-    return false;
-}
-
-static void add_origins(const Run *const *runs, int count, int most, bool words, Text *out)
-{
-    Runs r = { runs, count, most, true, words };
-    bool any = false;
-
-    for (int i = 0; i < count; i++)
-        r.one = r.one && is_same_mechanism(&r, 0, i);
-    for (int i = 0; i < count; i++)
-        for (int t = 0; t < runs[i]->tensor_count; t++) {
-            Source source = source_of(runs[i], t);
-
-            if (origin_is_named(&r, i, t))
-                continue;
-            text_add(out, any ? "; " : "");
-            any = true;
-            add_source(&r, &source, out);
-        }
-}
-
-void origins_of_runs(const Run *const *runs, int count, int most, Text *out)
-{
-    add_origins(runs, count, most, false, out);
-}
-
-void origins_in_words(const Run *const *runs, int count, int most, Text *out)
-{
-    add_origins(runs, count, most, true, out);
 }

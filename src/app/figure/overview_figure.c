@@ -345,7 +345,6 @@ Overview *overview_open(Session *s, const Call *call, Result *shown, const char 
     return o;
 }
 
-#define PAGE_HIGH 9.0    /* inches of a page of print */
 #define TITLE_HIGH 0.13  /* about, of a matrix that has one of its own */
 
 /* Height of `count` square matrices side by side in so many columns. */
@@ -366,11 +365,11 @@ static void warn_of_height(const Figure *wall, const Call *call, const PngOption
     for (int i = 0; i < call->file_count; i++)
         if (!strcmp(call->files[i], "-"))
             return;
-    if (!figure_height(wall, png, &high, &ignored) || high <= PAGE_HIGH)
+    if (!figure_height(wall, png, &high, &ignored) || high <= FIGURE_PAGE_HIGH)
         return;
-    while (cols < wall->count && wall_height(wall->count, cols, wide) > PAGE_HIGH)
+    while (cols < wall->count && wall_height(wall->count, cols, wide) > FIGURE_PAGE_HIGH)
         cols++;
-    if (wall_height(wall->count, cols, wide) > PAGE_HIGH)
+    if (wall_height(wall->count, cols, wide) > FIGURE_PAGE_HIGH)
         return;
     text_addf(out, "warning  the figure is %.3g inches high; --grid %lldx%lld fits a page\n", high,
               (long long)((wall->count + cols - 1) / cols), (long long)cols);

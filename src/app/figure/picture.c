@@ -355,17 +355,16 @@ static bool make_plot(const PanelChoice *panels, int count, int at, PlotKind kin
 static bool make_panels(const PanelChoice *panels, int count, const PictureOptions *options,
                         Figure *figure, Error *err)
 {
-    Panel   *panel = figure->panels - 1;
     PlotKind kind;
 
-    for (int i = 0; i < count; i++) {
-        panel += !panels[i].joins;
+    for (int i = 0, at = -1; i < count; i++) {
+        Panel *panel = &figure->panels[at += !panels[i].joins];
+
         if (plot_word(panel_choice_view(&panels[i]), &kind, NULL)) {
             if (panels[i].joins)
                 return error_set(err, ERR_USAGE, "%s is no curve of that plot",
                                  panels[i].spec.view);
-            if (!make_plot(panels, count, i, kind, (int)(panel - figure->panels), options, panel,
-                           err))
+            if (!make_plot(panels, count, i, kind, at, options, panel, err))
                 return false;
             i += picture_joining(panels, i, count);
         } else if (panels[i].joins) {
@@ -382,14 +381,13 @@ static bool make_panels(const PanelChoice *panels, int count, const PictureOptio
 bool picture_strips(Figure *figure, const PanelChoice *panels, int count,
                     const PictureOptions *options, const atomic_bool *cancel, Error *err)
 {
-    Panel *panel = figure->panels - 1;
-    bool   any = false;
-    Error  why = ERROR_INIT;
+    bool  any = false;
+    Error why = ERROR_INIT;
 
-    for (int i = 0; i < count; i++) {
+    for (int i = 0, at = -1; i < count; i++) {
+        Panel  *panel = &figure->panels[at += !panels[i].joins];
         int64_t head = picture_head(&panels[i], options);
 
-        panel += !panels[i].joins;
         if (panels[i].joins || panel->plot || panel->picture)
             continue;
         if (margin_of_panel(panels[i].result, panels[i].minus, &options->strips,

@@ -184,6 +184,24 @@ void picture_caption_steps(Figure *figure, const Result *result, const PictureOp
 /* The next of these lines, which a result's run warned of, with the mechanism in front of it;
  * false: there is none. */
 bool result_warning(const Result *result, const char **lines, Text *out);
+/* Adds all of them, a line each; lines that differ in numbers alone become one, "N of 64 rows". */
+void result_warning_lines(const Result *result, Text *out);
+/* Appends a message for readers, which may begin with a mechanism's id: "Linformer has no causal
+ * form". */
+void add_reason_words(const char *message, Text *out);
+
+#define REASONS 32 /* of one figure; the signs tell so many apart */
+/* What the runs of a figure warned of, each once; zeroed before the first. */
+typedef struct Reasons {
+    Text lines[REASONS];
+    int  count;
+} Reasons;
+
+/* Appends the signs of these lines; new ones become reasons. */
+void reasons_sign(Reasons *all, const char *lines, Text *signs);
+/* Appends "; + Linformer has no causal form: ..." for each reason. */
+void reasons_text(const Reasons *all, Text *out);
+void reasons_free(Reasons *all);
 /* Puts a sign before the title of each panel whose runs warned, and the reason into the caption. */
 void picture_warn(Figure *figure, const PanelChoice *panels, int count,
                   const PictureOptions *options);

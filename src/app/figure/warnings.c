@@ -7,14 +7,6 @@
 #include "app/figure/picture.h"
 #include "app/session/internal.h"
 
-#define REASONS 32 /* of one figure; the signs tell so many apart */
-
-/* Each reason once, in the order of the panels. */
-typedef struct Reasons {
-    Text lines[REASONS];
-    int  count;
-} Reasons;
-
 /* Some warnings begin with the mechanism; a warning about the input belongs to all runs. */
 static bool names_its_run(const Result *result, const char *line)
 {
@@ -50,7 +42,7 @@ static int reason_at(Reasons *all, const char *line)
     return all->count++;
 }
 
-static void free_reasons(Reasons *all)
+void reasons_free(Reasons *all)
 {
     for (int i = 0; i < all->count; i++)
         text_free(&all->lines[i]);
@@ -67,18 +59,119 @@ static void add_sign(int reason, Text *out)
         text_add(out, footnotes[reason % FOOTNOTES]);
 }
 
+static void add_line(Reasons *all, const char *line, Text *signs)
+{
+    int reason = reason_at(all, line);
+
+    if (reason >= 0)
+        add_sign(reason, signs);
+}
+
+void reasons_sign(Reasons *all, const char *lines, Text *signs)
+{
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        Text   line = { 0 };
+
+        text_add_bytes(&line, lines, length);
+        if (length)
+            add_line(all, text_str(&line), signs);
+        text_free(&line);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
+#define DIGITS "0123456789."
+#define VARIES 'N' /* in place of numbers that differ */
+
+static size_t number_length(const char *at)
+{
+    return strspn(at, DIGITS);
+}
+
+/* The place in b of what is at a: past numbers on both sides. */
+static bool pass_numbers(const char **a, const char **b)
+{
+    size_t own = **a == VARIES ? 1 : number_length(*a), other = number_length(*b);
+
+    if (!own || !other)
+        return false;
+    *a += own;
+    *b += other;
+    return true;
+}
+
+/* The lines, each up to its end, have the same words. */
+static bool have_same_words(const char *a, const char *b)
+{
+    for (;;) {
+        if (pass_numbers(&a, &b))
+            continue;
+        if (*a != *b)
+            return false;
+        if (!*a || *a == '\n')
+            return true;
+        a++;
+        b++;
+    }
+}
+
+/* Appends line a with VARIES in place of the numbers that differ in b. */
+static void add_merged(const char *a, const char *b, Text *out)
+{
+    while (*a && *a != '\n') {
+        const char *from = a, *other = b;
+
+        if (!pass_numbers(&a, &b)) {
+            text_add_bytes(out, a++, 1);
+            b++;
+        } else if (a - from == b - other && !strncmp(from, other, (size_t)(a - from))) {
+            text_add_bytes(out, from, (size_t)(a - from));
+        } else {
+            text_addf(out, "%c", VARIES);
+        }
+    }
+    text_add(out, "\n");
+}
+
+/* Adds a line, or merges it with the one that has its words. */
+static void merge_line(const char *line, Text *lines)
+{
+    Text all = { 0 };
+    bool found = false;
+
+    for (const char *at = text_str(lines); *at; at = strchr(at, '\n') + 1) {
+        bool same = !found && have_same_words(at, line);
+
+        add_merged(at, same ? line : at, &all);
+        found = found || same;
+    }
+    if (!found)
+        text_add(&all, line);
+    text_free(lines);
+    *lines = all;
+}
+
+void result_warning_lines(const Result *result, Text *out)
+{
+    const char *lines = text_str(&result->run->warnings);
+    Text        line = { 0 };
+
+    while (result_warning(result, &lines, &line)) {
+        text_add(&line, "\n");
+        merge_line(text_str(&line), out);
+    }
+    text_free(&line);
+}
+
 /* Adds the signs of what the result's run warned of. */
 static void add_signs(Reasons *all, const Result *result, Text *signs)
 {
     const char *lines = result ? text_str(&result->run->warnings) : NULL;
     Text        line = { 0 };
 
-    while (result_warning(result, &lines, &line)) {
-        int reason = reason_at(all, text_str(&line));
-
-        if (reason >= 0)
-            add_sign(reason, signs);
-    }
+    while (result_warning(result, &lines, &line))
+        add_line(all, text_str(&line), signs);
     text_free(&line);
 }
 
@@ -128,18 +221,28 @@ static const char *without_id(const char *line, Text *out)
     return line + length;
 }
 
-/* "; + Linformer has no causal form: ..." for each reason, as far as there is room. */
+void add_reason_words(const char *message, Text *out)
+{
+    add_reader_words(without_id(message, out), out);
+}
+
+void reasons_text(const Reasons *all, Text *out)
+{
+    for (int i = 0; i < all->count; i++) {
+        text_add(out, out->length ? "; " : "");
+        add_sign(i, out);
+        text_add(out, " ");
+        add_reason_words(text_str(&all->lines[i]), out);
+    }
+}
+
+/* As far as there is room. */
 static void add_reasons(const Reasons *all, Figure *figure)
 {
     Text caption = { 0 };
 
     text_add(&caption, figure->caption);
-    for (int i = 0; i < all->count; i++) {
-        text_add(&caption, caption.length ? "; " : "");
-        add_sign(i, &caption);
-        text_add(&caption, " ");
-        add_reader_words(without_id(text_str(&all->lines[i]), &caption), &caption);
-    }
+    reasons_text(all, &caption);
     if (caption.length < sizeof(figure->caption))
         snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&caption));
     text_free(&caption);
@@ -160,27 +263,42 @@ static bool sign_series(const char *signs, const char *name, Plot *plot)
     return false;
 }
 
+/* Signs the row of that name of a plot with several; false: there is none. */
+static bool sign_row(const char *signs, const char *name, Plot *plot)
+{
+    for (int r = 0; plot && plot->rows && plot->row_count > 1 && r < plot->row_count; r++) {
+        const char *words = after_signs(plot->rows[r]);
+
+        if (!strcmp(words + (*words == ' '), name)) {
+            if (!strstr(plot->rows[r], signs))
+                sign_title(signs, plot->rows[r], sizeof(plot->rows[r]));
+            return true;
+        }
+    }
+    return false;
+}
+
 void picture_warn(Figure *figure, const PanelChoice *panels, int count,
                   const PictureOptions *options)
 {
-    Panel  *panel = figure->panels - 1;
     Reasons all = { .count = 0 };
 
-    for (int i = 0; i < count; i++) {
-        Text signs = { 0 };
-        char name[PLOT_ROW];
+    for (int i = 0, at = -1; i < count; i++) {
+        Panel *panel = &figure->panels[at += !panels[i].joins];
+        Text   signs = { 0 };
+        char   name[PLOT_ROW];
 
-        panel += !panels[i].joins;
         add_signs(&all, panels[i].result, &signs);
         add_signs(&all, panels[i].minus, &signs);
         picture_result_name(panels, count, i, options, name, sizeof(name));
         if (signs.length && !sign_series(text_str(&signs), name, panel->made) &&
+            !sign_row(text_str(&signs), name, panel->made) &&
             !strstr(panel->title, text_str(&signs)))
             sign_title(text_str(&signs), panel->title, sizeof(panel->title));
         text_free(&signs);
     }
     add_reasons(&all, figure);
-    free_reasons(&all);
+    reasons_free(&all);
 }
 
 void results_warnings(Result *const *results, int count, int room, Text *out)
@@ -202,7 +320,7 @@ void results_warnings(Result *const *results, int count, int room, Text *out)
             text_add_folded(out, text_str(&words), room, 9);
         }
     }
-    free_reasons(&said);
+    reasons_free(&said);
     text_free(&line);
     text_free(&words);
 }

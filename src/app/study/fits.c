@@ -300,13 +300,23 @@ void series_name(const Results *rows, const ResultRow *row, Text *out)
 }
 
 /* The claim without its explanation; `list` prints it whole. */
-static void claim_cell(const char *claim, Table *t)
+static void add_claim(const char *claim, Text *out)
 {
     size_t length = 0;
 
     for (int depth = 0; claim[length] && (depth || !strchr(",;", claim[length])); length++)
         depth += (claim[length] == '(') - (claim[length] == ')');
-    table_cell(t, "%.*s%s", (int)length, claim, claim[length] ? ", ..." : "");
+    text_add_bytes(out, claim, length);
+    text_add(out, claim[length] ? ", ..." : "");
+}
+
+static void claim_cell(const char *claim, Table *t)
+{
+    Text cell = { 0 };
+
+    add_claim(claim, &cell);
+    table_cell(t, "%s", text_str(&cell));
+    text_free(&cell);
 }
 
 /* "2", "1, log n": the growth that the slopes are compared with. */
@@ -547,6 +557,8 @@ static ExponentRow *new_row(Rows *r, const char *name, const char *claim)
     }
     row = &r->rows[r->used++];
     *row = (ExponentRow){ .name = strdup(name), .claim = strdup(claim) };
+    if (row->claim)
+        plot_raise((char *)(uintptr_t)row->claim);
     r->failed |= !row->name || !row->claim;
     return r->failed ? NULL : row;
 }
@@ -584,17 +596,30 @@ static void set_exponents(ExponentRow *row, const SeriesFit *f)
 
 /* ---- series ----------------------------------------------------------------- */
 
+/* In words: "Sliding window, window 65". */
+static void chart_name(const Results *rows, const ResultRow *row, Text *out)
+{
+    Text name = { 0 };
+
+    row_name(rows, row, &name);
+    mechanism_words(mechanism_find(row->mechanism), text_str(&name), out);
+    text_free(&name);
+    add_setting(rows, row, out);
+}
+
 static void add_series_rows(Rows *r)
 {
     for (int i = 0; i < r->count && !r->failed; i++) {
         const SeriesFit *f = &r->fits[i];
         const Mechanism *m = mechanism_find(f->row->mechanism);
-        Text             name = { 0 };
+        Text             name = { 0 }, claim = { 0 };
         ExponentRow     *row;
 
-        series_name(r->results, f->row, &name);
-        row = new_row(r, text_str(&name), m ? m->claim_time : "-");
+        chart_name(r->results, f->row, &name);
+        add_claim(m ? m->claim_time : "-", &claim);
+        row = new_row(r, text_str(&name), text_str(&claim));
         text_free(&name);
+        text_free(&claim);
         if (!row)
             return;
         set_exponents(row, f);
@@ -717,7 +742,12 @@ static void caption(const Rows *r, bool systems, Text *out)
     }
     if (r->count && r->fits[0].drop)
         text_addf(out, ", without the %d smallest n of each row", r->fits[0].drop);
-    text_add(out, ". A claimed log n is shown as its slope at the middle length.");
+    text_add(out, ".");
+    for (int i = 0; i < r->count; i++)
+        if (r->fits[i].claim[FIT_TIME].log) {
+            text_add(out, " A claimed log n is shown as its slope at the middle length.");
+            break;
+        }
     for (int s = 0; systems && s < SURVEYS; s++)
         text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));
 }

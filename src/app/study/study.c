@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "app/command/command.h"
+#include "app/figure/picture.h"
 #include "app/study/study.h"
 
 /* ---- lines ------------------------------------------------------------------ */
@@ -147,6 +148,7 @@ void study_free(Study *study)
     job_free(study->job);
     for (int i = 0; i < study->count; i++) {
         result_release(study->lines[i].sample);
+        text_free(&study->lines[i].warnings);
         request_free(&study->lines[i].request);
         free(study->lines[i].points);
     }
@@ -296,6 +298,7 @@ void study_take(Study *study, Result *result)
     if (!l->baseline)
         take_quality(p, r);
     take_cost(p, r, result->request.measure);
+    result_warning_lines(result, &l->warnings);
     if (!l->sample)
         l->sample = result_retain(result);
 }

@@ -79,6 +79,7 @@ typedef struct StudyLine {
     bool        baseline; /* exact attention, without error */
     StudyPoint *points;   /* owned */
     Result     *sample;   /* retained; one of its runs; NULL: none succeeded yet */
+    Text        warnings; /* of its runs, a line each (result_warning_lines) */
 } StudyLine;
 
 typedef struct Study {
@@ -173,6 +174,7 @@ typedef struct StudyLook {
     double           now;   /* the present value's place; NaN: none */
     int              cursor; /* marked point; -1: none */
     const char      *title, *caption; /* NULL: none; NULL: describes the study */
+    bool             unsigned_names;  /* no signs of warnings, where no caption has the reasons */
 } StudyLook;
 
 /* The figure borrows from it; a quantity without numbers has no panel. */

@@ -21,11 +21,14 @@ typedef struct StudyNumbers {
     double   *values[STUDY_QUANTITIES];          /* owned: [3][points][columns] */
     View      along, view[STUDY_QUANTITIES][3];  /* value, low, high */
     ViewCurve curve[STUDY_QUANTITIES];
+    int       numbers[STUDY_QUANTITIES][STUDY_LINES]; /* of the columns: those of their lines */
     char      goal[48], exact[64]; /* names of guides */
+    Reasons   reasons;             /* what runs warned of */
+    Text      signs[STUDY_LINES];  /* of each line's warnings */
 } StudyNumbers;
 
 static const char *const axes[STUDY_QUANTITIES] = {
-    "output error", "mass kept", "total variation", "time (ms)", "FLOPs", "arena memory (bytes)",
+    "output error", "mass kept", "total variation", "time (ms)", "FLOPs", "own memory (bytes)",
 };
 
 #define SPREAD 4 /* ratio of numbers with a logarithmic axis */
@@ -112,6 +115,16 @@ static bool is_column(const Study *study, int line, StudyQuantity q)
     return !study->lines[line].baseline && has_numbers(study, line, q);
 }
 
+/* The number of a line among those with curves: its colour in every plot. */
+static int number_of_line(const Study *study, int line)
+{
+    int number = 0;
+
+    for (int i = 0; i < line; i++)
+        number += !study->lines[i].baseline;
+    return number;
+}
+
 static int count_columns(const Study *study, StudyQuantity q)
 {
     int count = 0;
@@ -145,10 +158,11 @@ static void line_words(const StudyLine *line, Text *out)
 }
 
 /* Names are separated by bars. */
-static void add_series_name(Text *names, const char *name, const char *more)
+static void add_series_name(Text *names, const char *signs, const char *name, const char *more)
 {
     if (names->length)
         text_add(names, "|");
+    text_addf(names, "%s%s", signs, *signs ? " " : "");
     for (; *name; name++)
         text_addf(names, "%c", *name == '|' ? '/' : *name);
     text_add(names, more);
@@ -227,14 +241,17 @@ static bool make_study_view(const Study *study, const StudyLook *look, StudyNumb
         if (!is_column(study, i, q))
             continue;
         line_words(&study->lines[i], &name);
-        add_series_name(&n->series[q], text_str(&name), study->lines[i].fixed ? " (fixed)" : "");
+        add_series_name(&n->series[q], text_str(&n->signs[i]), text_str(&name),
+                        study->lines[i].fixed ? " (fixed)" : "");
         text_free(&name);
+        n->numbers[q][at] = number_of_line(study, i);
         fill_column(study, n, q, i, at++, columns);
     }
     for (int k = 0; k < 3; k++)
         n->view[q][k] = table_view(n->values[q] + k * size, points, columns, axes[q]);
     n->curve[q] = (ViewCurve){ .x = study->axis.name, .y = axes[q],
                                .series = text_str(&n->series[q]),
+                               .numbers = n->numbers[q],
                                .points = text_str(&n->points),
                                .mark = study->words ? CURVE_POINTS : CURVE_LINE,
                                .log_x = study->log, .log_y = is_log(study, n, q, size) };
@@ -253,7 +270,7 @@ static void place_points(const Study *study, StudyNumbers *n)
     study_order(study, n->order);
     for (int i = 0; i < count; i++) {
         n->x[i] = study_x(study, n->order[i]);
-        add_series_name(&n->points, study->axis.values[n->order[i]], "");
+        add_series_name(&n->points, "", study->axis.values[n->order[i]], "");
     }
     n->along = (View){ .name = "x", .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = 1,
                        .shape = { count }, .rows = "", .cols = "" };
@@ -358,25 +375,50 @@ static void caption_seeds(const Study *study, Text *out)
         text_addf(out, "; band: least and most of %d seeds", seeds);
 }
 
+/* The reason begins with the mechanism, so the name before it would be said twice. */
+static bool names_line(const StudyLine *line, const char *why)
+{
+    return !strncmp(why, line->request.mechanism, strlen(line->request.mechanism));
+}
+
 /* A point without numbers is a gap; the caption gives the reason. */
 static void caption_problems(const Study *study, Text *out)
 {
     for (int i = 0; i < study->count; i++) {
         const StudyLine *line = &study->lines[i];
         const char      *why = NULL;
+        Text             name = { 0 };
 
+        line_words(line, &name);
         for (int p = 0; p < study_points(study, i); p++) {
             if (!line->points[p].problem[0])
                 continue;
-            if (!why)
-                text_addf(out, "; left out: %s", line->name);
+            if (!why && (!line->fixed || !names_line(line, line->points[p].problem)))
+                text_addf(out, "; left out: %s", text_str(&name));
             if (!line->fixed)
                 text_addf(out, "%s %s", why ? "," : " at", study->axis.values[p]);
             why = why ? why : line->points[p].problem;
         }
-        if (why)
-            text_addf(out, " (%.200s)", why);
+        if (why && line->fixed && names_line(line, why)) {
+            text_add(out, "; left out: ");
+            add_reason_words(why, out);
+        } else if (why) {
+            text_add(out, " (");
+            add_reason_words(why, out);
+            text_add(out, ")");
+        }
+        text_free(&name);
     }
+}
+
+/* Why a mechanism has no number of this quantity. */
+static const char *why_none(const Study *study, StudyQuantity q)
+{
+    if (q == STUDY_MASS)
+        return "nothing is left out by choice";
+    if (quantity_is_measured(q))
+        return study->measure ? "nothing was measured" : "not measured";
+    return "there is nothing to compare with";
 }
 
 /* A quantity without numbers has no plot; the caption says so. */
@@ -384,23 +426,60 @@ static void caption_quantities(const Study *study, const StudyLook *look, Text *
 {
     for (int k = 0; k < look->count; k++)
         if (!count_columns(study, look->quantities[k]))
-            text_addf(out, "; no %s: %s", axes[look->quantities[k]],
-                      look->quantities[k] == STUDY_MASS
-                          ? "nothing is left out by choice"
-                          : "there is nothing to compare it with");
+            text_addf(out, "; no plot of %s: %s",
+                      axes[look->quantities[k]], why_none(study, look->quantities[k]));
 }
 
-static void caption_study(const Study *study, const StudyLook *look, Figure *figure)
+/* All points failed: the caption has the reason. */
+static bool has_failed(const Study *study, int line)
+{
+    for (int p = 0; p < study_points(study, line); p++)
+        if (!study->lines[line].points[p].problem[0])
+            return false;
+    return true;
+}
+
+/* "no curve: Linformer, Performer (nothing is left out by choice)" below a plot without them. */
+static void note_missing(const Study *study, StudyQuantity q, Panel *panel)
+{
+    Text note = { 0 }, name = { 0 };
+
+    for (int i = 0; i < study->count; i++)
+        if (!study->lines[i].baseline && !has_numbers(study, i, q) && !has_failed(study, i)) {
+            line_words(&study->lines[i], &name);
+            text_addf(&note, "%s%s", note.length ? ", " : "no curve: ", text_str(&name));
+        }
+    if (note.length)
+        snprintf(panel->caption, sizeof(panel->caption), "%s (%s)", text_str(&note),
+                 why_none(study, q));
+    text_free(&note);
+    text_free(&name);
+}
+
+/* What a reader must know of the curves, also below a given caption. */
+static void caption_gaps(const Study *study, const StudyLook *look, const StudyNumbers *n,
+                         Text *out)
+{
+    caption_quantities(study, look, out);
+    caption_problems(study, out);
+    reasons_text(&n->reasons, out);
+}
+
+static void caption_study(const Study *study, const StudyLook *look, const StudyNumbers *n,
+                          Figure *figure)
 {
     Text caption = { 0 };
 
-    caption_input(study, &caption);
-    caption_quantities(study, look, &caption);
-    caption_seeds(study, &caption);
-    caption_measured(study, look, &caption);
-    caption_problems(study, &caption);
-    snprintf(figure->caption, sizeof(figure->caption), "%s",
-             look->caption ? look->caption : text_str(&caption));
+    if (look->caption) {
+        text_add(&caption, look->caption);
+    } else {
+        caption_input(study, &caption);
+        caption_seeds(study, &caption);
+        caption_measured(study, look, &caption);
+    }
+    if (!look->caption || *look->caption) /* an empty caption is empty */
+        caption_gaps(study, look, n, &caption);
+    snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&caption));
     if (look->title)
         snprintf(figure->title, sizeof(figure->title), "%s", look->title);
     text_free(&caption);
@@ -408,12 +487,25 @@ static void caption_study(const Study *study, const StudyLook *look, Figure *fig
 
 /* ---- the figure ------------------------------------------------------------- */
 
-/* An axis without its unit, which the axis itself names. */
-static void title_of(const char *axis, char *title, size_t size)
+/* An axis without its unit, which the axis itself names. One curve alone has no key: its signs
+ * stand here. */
+static void title_of(const Study *study, const StudyNumbers *n, const char *axis, char *title,
+                     size_t size)
 {
-    const char *unit = strstr(axis, " (");
+    const char *unit = strstr(axis, " ("), *signs = "";
 
-    snprintf(title, size, "%.*s", unit ? (int)(unit - axis) : (int)strlen(axis), axis);
+    for (int i = 0; i < study->count && number_of_line(study, study->count) == 1; i++)
+        signs = n->signs[i].length ? text_str(&n->signs[i]) : signs;
+    snprintf(title, size, "%s%s%.*s", signs, *signs ? " " : "",
+             unit ? (int)(unit - axis) : (int)strlen(axis), axis);
+}
+
+/* Signs of warnings, in the order of the lines. Exact attention is no curve. */
+static void sign_lines(const Study *study, const StudyLook *look, StudyNumbers *n)
+{
+    for (int i = 0; i < study->count && !look->unsigned_names; i++)
+        if (!study->lines[i].baseline)
+            reasons_sign(&n->reasons, text_str(&study->lines[i].warnings), &n->signs[i]);
 }
 
 /* Makes a panel for each quantity with numbers; an error where there are none at all. */
@@ -430,8 +522,9 @@ static bool make_study_panels(const Study *study, const StudyLook *look, StudyNu
             continue;
         if (!make_study_view(study, look, n, q, err))
             return false;
-        title_of(axes[q], title, sizeof(title));
-        panel_init(&figure->panels[figure->count++], &n->view[q][0], NULL, 0, title);
+        title_of(study, n, axes[q], title, sizeof(title));
+        panel_init(&figure->panels[figure->count], &n->view[q][0], NULL, 0, title);
+        note_missing(study, q, &figure->panels[figure->count++]);
     }
     return figure->count || no_numbers(study, look->quantities[0], err);
 }
@@ -480,12 +573,13 @@ bool study_picture(const Study *study, const StudyLook *look, StudyPicture *out,
     }
     place_points(study, n);
     name_exact(study, n);
+    sign_lines(study, look, n);
     if (look->goal)
         snprintf(n->goal, sizeof(n->goal), "%.4g%s", look->goal->bound *
                  (look->goal->quantity == STUDY_MASS ? 100 : 1),
                  look->goal->quantity == STUDY_MASS ? " %" : "");
     ok = make_study_panels(study, look, n, out->figure, err);
-    caption_study(study, look, out->figure);
+    caption_study(study, look, n, out->figure);
     ok = ok && keep_measured(study, look, out->figure, err);
     if (!ok)
         study_picture_free(out);
@@ -499,8 +593,12 @@ void study_picture_free(StudyPicture *picture)
         free(picture->numbers->values[q]);
         text_free(&picture->numbers->series[q]);
     }
-    if (picture->numbers)
+    for (int i = 0; picture->numbers && i < STUDY_LINES; i++)
+        text_free(&picture->numbers->signs[i]);
+    if (picture->numbers) {
         text_free(&picture->numbers->points);
+        reasons_free(&picture->numbers->reasons);
+    }
     free(picture->numbers);
     *picture = (StudyPicture){ .figure = NULL };
 }

@@ -70,6 +70,8 @@ typedef struct ViewCurve {
     const char *x, *y;      /* the axes, units in brackets: "layer", "memory (bytes)"; y NULL: it
                                is none */
     const char *series;     /* names with bars between: "plain|reversible"; NULL: its own name */
+    const int  *numbers;    /* of the series, where curves beside these have others; NULL: from 0
+                               on */
     CurveMark   mark;
     bool        log_x, log_y;
     bool        by_rows;    /* rows are the series, columns the points */

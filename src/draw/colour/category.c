@@ -112,14 +112,14 @@ LegendItem category_item(const Panel *panel, int64_t category)
  * A count has the same colour in every figure of one theme, so pictures of different depths can be
  * compared. Its place on the map is
  *
- *     t(h) = 0.9 (h - 1) / (h - 1 + 3)
+ *     t(h) = 0.9 (1 - exp(-(h - 1) / 7))
  *
- * which separates the first layers and never reaches the end. The map runs away from the
- * background: near keys stand out, far keys fade towards unreached ones. A token itself (layer 0)
- * is grey.
+ * which separates also the tenth layer from the eleventh and never reaches the end. The map runs
+ * away from the background: near keys stand out, far keys fade towards unreached ones. A token
+ * itself (layer 0) is grey.
  */
 
-#define SPREAD 3.0 /* hops from 1 to the middle of the map */
+#define SPREAD 7.0 /* hops from 1 to 63 % of the map */
 #define LISTED 7   /* counts that are listed one by one */
 
 #define FAINTEST 0.9 /* of the map; beyond, a colour looks like background */
@@ -129,7 +129,7 @@ void hops_paint(Paint *paint, ColourMap map, double hops, bool dark)
     static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     int               length, at = (int)lround(hops);
     const uint8_t    *ramp = colour_ramp_256(map, &length);
-    double            far = hops > 1 ? FAINTEST * (hops - 1) / (hops - 1 + SPREAD) : 0;
+    double            far = hops > 1 ? FAINTEST * (1 - exp((1 - hops) / SPREAD)) : 0;
     double            t = dark ? 1 - far : far;
 
     t = map == MAP_INK ? 1 - t : t; /* the map that begins light */

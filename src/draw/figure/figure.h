@@ -238,12 +238,14 @@ typedef struct PngOptions {
     /* key, value, ..., NULL: written into the file; see format.h. A picture's own metadata
      * (picture_metadata) stand before these. */
     const char *const *metadata;
+    double     *high;        /* receives the height of the page in inches; NULL: nobody asks */
 } PngOptions;
 
 /* The format that the options or the path's ending name; "-" alone is a PNG. */
 bool figure_format(const char *path, const PngOptions *options, FigureFormat *out, Error *err);
 /* "6.75", "6.75in", "8.5cm", "85mm" or "246pt" (TeX's, 72.27 an inch) as inches; NaN: none. */
 double figure_width(const char *text);
+#define FIGURE_PAGE_HIGH 9.0 /* inches of a page of print; plots get lower to fit it */
 /* Inches that its page is wide: as requested, else the theme's for one column or several. */
 double figure_inches(const Figure *figure, const PngOptions *options);
 /* Inches that its page is high, as it would be drawn; false with an error. */

@@ -192,6 +192,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
             panel_settle(&scene->panels[k], &scene->grids[k]);
     scene_choose_scales(scene, figure);
     share_axes(scene);
+    plots_share_hues(scene->plots, scene->count);
     share_greys(scene);
     return true;
 }

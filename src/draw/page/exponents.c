@@ -1,7 +1,8 @@
 /* exponents.c -- the chart of exponents on a page; see draw/plot/exponents.h.
  *
- * Two columns of words, the plot's field, one column of numbers. The three marks of a row stand
- * one below the other, so that none hides another.
+ * Two columns of words, the plot's field, three columns of numbers. On a page too narrow for that a
+ * claim stands below its mechanism, and the marks alone show the numbers. The three marks of a row
+ * stand one below the other, so that none hides another.
  */
 #include "draw/plot/exponents.h"
 
@@ -23,6 +24,8 @@ typedef struct Chart {
     Sheet                sheet; /* without panels: the chart has its own layout */
     Pens                 pens;  /* the box is the field: all rows */
     double               margin, row, claim_x, numbers_x, column;
+    double               line; /* of a legend: a row with one line of words */
+    bool                 narrow; /* claims below the names, no column of numbers */
 } Chart;
 
 static const char *const short_names[EXPONENTS] = { "FLOPs", "time", "mem." };
@@ -62,14 +65,33 @@ static double column_width(Chart *c)
     return most;
 }
 
-/* Sets the columns of words, the field and the numbers; false: the field is too narrow. */
-static bool place_chart(Chart *c)
+#define NARROW_ROW 1.5 /* two lines of words */
+
+/* A column of words, the field; false: the field is too narrow. */
+static bool place_narrow(Chart *c)
+{
+    const SheetStyle *s = &c->sheet.style;
+    double            most = 0.5 * c->sheet.width, words = fmax(widest(c, false), widest(c, true));
+
+    c->narrow = true;
+    c->margin = 2 * s->space;
+    c->line = sheet_points(s, ROW_POINTS);
+    c->row = NARROW_ROW * c->line;
+    c->claim_x = c->margin;
+    c->pens.box.x = c->margin + fmin(words, most) + 3 * s->space;
+    c->pens.box.w = c->sheet.width - c->margin - 3 * s->space - c->pens.box.x;
+    return c->pens.box.w > sheet_points(s, FIELD_LEAST);
+}
+
+/* Two columns of words, the field, numbers; false: the field is too narrow. */
+static bool place_wide(Chart *c)
 {
     const SheetStyle *s = &c->sheet.style;
     double            most = 0.26 * c->sheet.width, claims;
 
+    c->narrow = false;
     c->margin = 2 * s->space;
-    c->row = sheet_points(s, ROW_POINTS);
+    c->row = c->line = sheet_points(s, ROW_POINTS);
     c->claim_x = c->margin + fmin(widest(c, false), most) + 2 * s->space;
     claims = fmin(widest(c, true), most);
     c->pens.box.x = c->claim_x + claims + 3 * s->space;
@@ -78,6 +100,11 @@ static bool place_chart(Chart *c)
                    pens_width(&c->pens, "  ");
     c->pens.box.w = c->numbers_x - 4 * s->space - c->pens.box.x;
     return c->pens.box.w > sheet_points(s, FIELD_LEAST);
+}
+
+static bool place_chart(Chart *c)
+{
+    return place_wide(c) || place_narrow(c);
 }
 
 static int draw_marks_legend(Chart *c, double y, bool drawn);
@@ -93,10 +120,10 @@ static int place_lines(Chart *c)
     sheet_wrap(sheet->canvas, c->chart->caption, s->tick, room, WRAP_LINES, &sheet->caption);
     room *= s->tick / s->head; /* the title has larger letters */
     sheet_wrap(sheet->canvas, c->chart->title, s->tick, room, 2, &sheet->title);
-    box->y = c->margin + sheet_lines_height(&sheet->title, s->head, s->space) + 2 * c->row;
+    box->y = c->margin + sheet_lines_height(&sheet->title, s->head, s->space) + 2 * c->line;
     box->h = chart_lines(c->chart) * c->row;
     legend = (sheet->caption.count ? 3.2 : 2.4) + draw_marks_legend(c, 0, false);
-    return (int)ceil(box->y + box->h + legend * c->row +
+    return (int)ceil(box->y + box->h + legend * c->line +
                      sheet_lines_height(&sheet->caption, s->tick, s->space) + c->margin);
 }
 
@@ -197,25 +224,30 @@ static void draw_chart_row(Chart *c, int at, double y)
     const SheetStyle  *s = &c->sheet.style;
     const ExponentRow *row = &c->chart->rows[at];
     double             line = y + c->row / 2 + 0.36 * s->tick, field = c->pens.box.x;
+    double             up = c->narrow ? 0.22 * c->row : 0, end = c->narrow ? field : c->claim_x;
 
     draw_rule(c, y);
-    words_in(c, c->margin, line, c->claim_x - c->margin - s->space, row->name,
+    words_in(c, c->margin, line - up, end - c->margin - s->space, row->name,
              row->note ? s->muted : s->ink);
-    words_in(c, c->claim_x, line, field - c->claim_x - s->space, row->claim, s->muted);
+    words_in(c, c->claim_x, line + up, field - c->claim_x - s->space, row->claim, s->muted);
     draw_claims(c, at, y);
     if (row->note) {
         words_in(c, field + s->space, line, c->pens.box.w - s->space, row->note, s->muted);
         return;
     }
     draw_measured(c, at, y);
-    draw_values(c, at, line);
+    if (!c->narrow)
+        draw_values(c, at, line);
 }
 
 static void draw_heads(Chart *c, double y)
 {
     const SheetStyle *s = &c->sheet.style;
 
-    pens_text(&c->pens, c->margin, y, NAMES_HEAD, s->muted);
+    pens_text(&c->pens, c->margin, y, c->narrow ? NAMES_HEAD ", " CLAIMS_HEAD : NAMES_HEAD,
+              s->muted);
+    if (c->narrow)
+        return;
     pens_text(&c->pens, c->claim_x, y, CLAIMS_HEAD, s->muted);
     for (int of = 0; of < EXPONENTS; of++)
         words(c, c->numbers_x + of * c->column, y, short_names[of], s->small,
@@ -259,6 +291,31 @@ static void draw_exponent_axis(Chart *c)
     draw_heads(c, box->y - s->space);
 }
 
+/* Some row has an interval of this series. */
+static bool has_interval(const PlotSeries *s)
+{
+    for (int64_t i = 0; s->low && i < s->count; i++)
+        if (isfinite(s->low[i]))
+            return true;
+    return false;
+}
+
+static bool has_point(const PlotSeries *s)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        if (isfinite(s->x[i]))
+            return true;
+    return false;
+}
+
+/* Of marks that are in the picture, or words on them. */
+static bool has_entry(const Chart *c, int entry)
+{
+    const PlotSeries *s = &c->pens.plot->series[entry];
+
+    return entry < EXPONENTS ? has_point(s) : *s->name;
+}
+
 static double legend_width(const Chart *c, int entry)
 {
     double size = sheet_points(&c->sheet.style, 2);
@@ -275,11 +332,12 @@ static void draw_entry(Chart *c, int entry, double x, double y)
     double            size = sheet_points(s, 2);
 
     if (entry < EXPONENTS) {
-        pens_line(&c->pens, x, y - size, x + 6 * size, y - size, 2 * s->frame, hue_of(series),
-                  0.45);
+        if (has_interval(series))
+            pens_line(&c->pens, x, y - size, x + 6 * size, y - size, 2 * s->frame, hue_of(series),
+                      0.45);
         pens_solid(&c->pens, series->hue, x + 3 * size, y - size, size, hue_of(series));
         x += 7 * size;
-    } else {
+    } else if (has_point(series)) {
         draw_claim(c, x, y - 2.5 * size, y + size);
         x += 2 * size;
     }
@@ -293,14 +351,16 @@ static int draw_marks_legend(Chart *c, double y, bool drawn)
     int    more = 0;
 
     for (int entry = 0; entry < c->pens.plot->count; entry++) {
-        double width = legend_width(c, entry);
+        double width = has_entry(c, entry) ? legend_width(c, entry) : 0;
 
+        if (!has_entry(c, entry))
+            continue;
         if (x > c->margin && x + width > c->sheet.width - c->margin) {
             x = c->margin;
             more++;
         }
         if (drawn)
-            draw_entry(c, entry, x, y + more * c->row);
+            draw_entry(c, entry, x, y + more * c->line);
         x += width + gap;
     }
     return more;
@@ -323,8 +383,8 @@ static void draw_chart(Chart *c)
         y += c->row;
     }
     draw_rule(c, y);
-    y += 1.6 * c->row;
-    y += (1 + draw_marks_legend(c, y, true)) * c->row;
+    y += 1.6 * c->line;
+    y += (1 + draw_marks_legend(c, y, true)) * c->line;
     draw_paragraph(c, &c->sheet.caption, y, s->tick, s->muted);
 }
 

@@ -11,7 +11,7 @@ typedef struct KeyItem {
     bool swatch;
     bool dot; /* in the swatch */
     Rgb  rgb;
-    const PlotSeries *series; /* of plots with one key; its sign is drawn */
+    PlotKeyEntry of; /* series NULL: none; else its sign is drawn */
 } KeyItem;
 
 #define KEY_MOST (SHEET_ITEMS + 4 + PLOT_SERIES_MOST)
@@ -19,14 +19,13 @@ typedef struct KeyItem {
 /* The series of the key that all plots share. */
 static int series_items(const Sheet *sheet, KeyItem *items)
 {
-    const Plot *plot = sheet_one_key(sheet);
-    int         count = 0;
+    PlotKeyEntry entries[PLOT_SERIES_MOST];
+    int          count = sheet_shared_key(sheet, entries);
 
-    for (int k = 0; plot && k < plot->count; k++)
-        if (!plot->series[k].guide) {
-            items[count] = (KeyItem){ .series = &plot->series[k] };
-            snprintf(items[count++].text, sizeof(items->text), "%s", plot->series[k].name);
-        }
+    for (int k = 0; k < count; k++) {
+        items[k] = (KeyItem){ .of = entries[k] };
+        snprintf(items[k].text, sizeof(items->text), "%s", entries[k].series->name);
+    }
     return count;
 }
 
@@ -66,7 +65,7 @@ static double item_width(Sheet *sheet, const KeyItem *item)
 
     return canvas_text_width(sheet->canvas, item->text, FONT_SANS, s->legend) +
            (item->swatch ? 0.85 * s->legend + 1.5 * s->space : 0) +
-           (item->series ? sheet_sign_width(sheet) : 0) + 3.5 * s->space;
+           (item->of.series ? sheet_sign_width(sheet) : 0) + 3.5 * s->space;
 }
 
 static void draw_item(Sheet *sheet, const KeyItem *item, double x, double y)
@@ -82,8 +81,8 @@ static void draw_item(Sheet *sheet, const KeyItem *item, double x, double y)
                         s->ink);
         x += side + 1.5 * s->space;
     }
-    if (item->series) {
-        sheet_sign(sheet, item->series, x, y + 0.64 * s->legend);
+    if (item->of.series) {
+        sheet_sign(sheet, &item->of, x, y + 0.64 * s->legend);
         x += sheet_sign_width(sheet);
     }
     sheet_fit(sheet->canvas, item->text, s->legend, sheet->width - x, text, sizeof(text));
@@ -108,7 +107,8 @@ int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
             double more = item_width(sheet, &items[next]);
 
             if (used + more > width + 3.5 * s->space ||
-                (split && !items[next].swatch && !items[next].series && next >= sheet->item_count))
+                (split && !items[next].swatch && !items[next].of.series &&
+                 next >= sheet->item_count))
                 break;
             used += more;
         }

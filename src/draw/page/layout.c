@@ -83,7 +83,9 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
 
     if (panel->plot) {
         out->cols = room;
-        out->rows = max_of(panel->plot_h ? panel->plot_h : (int)(PLOT_ASPECT * room), 1);
+        double flat = need->flat > 0 ? need->flat : 1;
+
+        out->rows = max_of(panel->plot_h ? panel->plot_h : (int)(flat * PLOT_ASPECT * room), 1);
         out->cell_w = out->cell_h = 1;
         out->matrix = (Box){ .w = room, .h = (int)out->rows };
         return;
@@ -308,7 +310,7 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->col_axis = (Box){ x - (room - w) / 2, y - row->numbers - p->col_axis_h, room,
                            p->col_axis_h }; /* names of a row stand on one line */
     out->title = (Box){ column->start, row->start, whole, p->title_h };
-    if (p->bare && column->right > column->left)
+    if (p->title_clear && column->right > column->left)
         out->title.w -= column->right - column->left;
     out->row_labels = (Box){ x - p->row_labels_w, y, p->row_labels_w, h };
     out->row_axis = (Box){ x - p->row_labels_w - p->row_axis_w, y, p->row_axis_w, h };

@@ -28,7 +28,7 @@ typedef struct PanelNeed {
     int     col_axis_h;    /* axis name above it */
     int     row_labels_w, col_labels_h;
     int     load_h, load_w; /* bars of the columns below the matrix, of the rows beside it */
-    bool    bare;          /* its title keeps clear of the colour bar's name */
+    bool    title_clear;   /* its title keeps clear of the colour bar's name */
     int     bar_w;         /* colour bar with its numbers and the gap before it */
     int     caption_h;
 } PanelNeed;
@@ -37,6 +37,7 @@ typedef struct LayoutNeed {
     int              width;  /* of the sheet */
     int              margin, gap; /* around the sheet, between panels */
     int              fine;   /* minimum pixels of a cell of several entries */
+    double           flat;   /* height of plots, of the default; 0: 1 */
     int              strip;  /* default height of one row of a strip (few rows, many columns) */
     int              rows, cols, count;
     const PanelNeed *panels; /* count */

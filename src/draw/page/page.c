@@ -292,6 +292,8 @@ bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *op
         return write_text(figure, format == FORMAT_ANSI_FILE, options, bytes, err);
     ok = plan(&sheet, figure, options, err) &&
          write_page(&sheet, format, sheet.layout.width, sheet.layout.height, options, bytes, err);
+    if (ok && options->high)
+        *options->high = (double)sheet.layout.height / sheet.style.dpi;
     sheet_free(&sheet);
     return ok;
 }

@@ -6,9 +6,9 @@
  * heights only.
  *
  * Titles of panels get two lines each and one size for all: the largest that holds every title,
- * down to four fifths of the default.
+ * down to four fifths of the default. A title that is longer still takes more lines; only a word
+ * wider than its panel is cut.
  */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +121,7 @@ static bool panel_titles(Sheet *sheet, bool cut)
         if (!*title || wrap_title(title, &rule, lines))
             continue;
         all = false;
-        if (cut)
+        if (cut && !wrap_title_whole(title, &rule, lines))
             wrap_title_cut(title, &rule, lines);
     }
     return all;
@@ -428,7 +428,7 @@ static void measure_panel(Sheet *sheet, int k)
     need->row_labels_w = labels_extent(sheet, k, true);
     need->col_labels_h = labels_extent(sheet, k, false);
     need->bar_w = bar_extent(sheet, k);
-    need->bare = panel->bare;
+    need->title_clear = panel->bare;
     need->load_h = sheet_load_extent(sheet, k, false);
     need->load_w = sheet_load_extent(sheet, k, true);
     if (need->bar_w && !panel->bare) /* its name stands above */
@@ -446,6 +446,7 @@ static bool make_layout(Sheet *sheet, Error *err)
         .width = sheet->width,
         .margin = (int)ceil(sheet_points(s, 3)),
         .gap = (int)ceil(sheet_points(s, bare ? 2 : 9)),
+        .flat = sheet->flat,
         .fine = bare ? (int)ceil(sheet_points(s, 0.9)) : s->dpi >= 150 ? (s->dpi + 75) / 150 : 1,
         .strip = (int)ceil(sheet_points(s, 10)),
         .rows = sheet->rows,
@@ -521,23 +522,13 @@ static void apply_theme(Scene *scene, const PageTheme *theme)
     }
 }
 
-/* "O(n^2)" as "O(n²)"; a broken exponent stays. */
-static void raise_exponents(char *name)
-{
-    static const char *const raised[] = { "\xC2\xB2", "\xC2\xB3" };
-
-    for (char *at = name; (at = strchr(at, '^')); at++)
-        if ((at[1] == '2' || at[1] == '3') && at[2] != '.' && !isdigit((unsigned char)at[2]))
-            memcpy(at, raised[at[1] - '2'], 2); /* as long as what it replaces */
-}
-
 /* Names of the program are words on a page: "memory_plain" as "memory plain". */
 static void plain_names(Plot *plot)
 {
     for (int k = 0; k < plot->count; k++) {
         for (char *at = plot->series[k].name; (at = strchr(at, '_')); at++)
             *at = ' ';
-        raise_exponents(plot->series[k].name);
+        plot_raise(plot->series[k].name);
     }
 }
 
@@ -622,6 +613,30 @@ static bool arrange(Sheet *sheet, Error *err)
     }
 }
 
+/* Twice: the lines of a plot's key depend on the width that its numbers leave. */
+static bool settle_layout(Sheet *sheet, Error *err)
+{
+    return make_layout(sheet, err) && make_layout(sheet, err);
+}
+
+#define FLAT_LEAST 0.6 /* of their default height that plots keep */
+#define FLAT_STEP  0.1
+
+/* Plots get lower where the figure would be higher than a page. */
+static bool fit_page(Sheet *sheet, Error *err)
+{
+    double page = FIGURE_PAGE_HIGH * sheet->style.dpi * sheet->style.theme->type;
+    bool   ok = true, plots = false;
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        plots = plots || sheet->figure->panels[k].plot;
+    while (ok && plots && sheet->layout.height > page && sheet->flat > FLAT_LEAST + 1e-6) {
+        sheet->flat -= FLAT_STEP;
+        ok = settle_layout(sheet, err);
+    }
+    return ok;
+}
+
 /* Counts of layers that a bar shows are left out. */
 static void make_legend(Sheet *sheet)
 {
@@ -638,6 +653,7 @@ bool sheet_plan(Sheet *sheet, Error *err)
     size_t        count = (size_t)(f->count > 0 ? f->count : 1);
 
     sheet->cols = 1; /* until the panels are known */
+    sheet->flat = 1;
     sheet->needs = calloc(count, sizeof(*sheet->needs));
     sheet->panels = calloc(count, sizeof(*sheet->panels));
     sheet->canvas = canvas_new(CANVAS_PIXELS, 1, 1, 72, &sheet->style.letters, NULL, err);
@@ -662,8 +678,7 @@ bool sheet_plan(Sheet *sheet, Error *err)
     if (!make_layout(sheet, err))
         return false;
     sheet_words(sheet);
-    /* Twice: the lines of a plot's key depend on the width that its numbers leave. */
-    return make_layout(sheet, err) && make_layout(sheet, err);
+    return settle_layout(sheet, err) && fit_page(sheet, err);
 }
 
 void sheet_free(Sheet *sheet)

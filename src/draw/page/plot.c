@@ -419,11 +419,14 @@ static double sheet_rows_gutter(const Sheet *sheet, const Plot *plot)
     return ceil(fmin(widest, most)) + sheet->style.tick_length;
 }
 
+#define BAR_LEAST 1.05 /* distance of bars whose words do not touch, in font sizes */
+
 int sheet_rows_height(const Sheet *sheet, const Plot *plot)
 {
-    int bars = plot_bars(plot);
+    int    bars = plot_bars(plot) > 1 ? plot_bars(plot) : 1;
+    double usual = 1.1 + 1.4 * bars, least = BAR_LEAST * bars / BAR;
 
-    return (int)ceil(plot->row_count * (1.1 + 1.4 * (bars > 1 ? bars : 1)) * sheet->style.tick);
+    return (int)ceil(plot->row_count * fmax(sheet->flat * usual, least) * sheet->style.tick);
 }
 
 /* ---- one row ---------------------------------------------------------------- */

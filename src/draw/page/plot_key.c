@@ -172,60 +172,16 @@ typedef struct KeyEntry {
 
 #define KEY_ENTRIES (PLOT_SERIES_MOST + PLOT_GUIDES_MOST)
 
-static bool has_key(const Plot *plot)
+int sheet_shared_key(const Sheet *sheet, PlotKeyEntry *out)
 {
-    return plot && plot_named(plot) > 1;
-}
-
-/* A reader cannot tell the two signs apart. */
-static bool have_one_sign(const Plot *a, const PlotSeries *one, const Plot *b,
-                          const PlotSeries *other)
-{
-    return one->hue == other->hue && one->mark == other->mark && !a->rows == !b->rows &&
-           (!a->rows || !one->low == !other->low);
-}
-
-static bool have_one_key(const Plot *a, const Plot *b)
-{
-    int at = 0;
-
-    if (plot_named(a) != plot_named(b))
-        return false;
-    for (int k = 0; k < a->count; k++) {
-        if (a->series[k].guide)
-            continue;
-        while (b->series[at].guide)
-            at++;
-        if (strcmp(a->series[k].name, b->series[at].name) != 0 ||
-            !have_one_sign(a, &a->series[k], b, &b->series[at]))
-            return false;
-        at++;
-    }
-    return true;
-}
-
-const Plot *sheet_one_key(const Sheet *sheet)
-{
-    const Plot *first = NULL;
-    int         count = 0;
-
-    for (int k = 0; k < sheet->scene.count; k++) {
-        const Plot *plot = sheet->scene.plots[k];
-
-        if (!has_key(plot))
-            continue;
-        if (first && !have_one_key(first, plot))
-            return NULL;
-        first = first ? first : plot;
-        count++;
-    }
-    return count > 1 ? first : NULL;
+    return plots_shared_key((const Plot *const *)sheet->scene.plots, sheet->scene.count, out);
 }
 
 static int key_entries(const Sheet *sheet, const Plot *plot, const FlagRow *row, KeyEntry *entries)
 {
-    int  count = 0, number = 0;
-    bool own = has_key(plot) && !sheet_one_key(sheet);
+    PlotKeyEntry shared[PLOT_SERIES_MOST];
+    int          count = 0, number = 0;
+    bool         own = plot_has_key(plot) && !sheet_shared_key(sheet, shared);
 
     for (int k = 0; k < plot->count && own; k++)
         if (!plot->series[k].guide)
@@ -261,11 +217,11 @@ double sheet_sign_width(const Sheet *sheet)
     return KEY_SIGN * sheet->style.tick;
 }
 
-void sheet_sign(Sheet *sheet, const PlotSeries *series, double x, double middle)
+void sheet_sign(Sheet *sheet, const PlotKeyEntry *entry, double x, double middle)
 {
-    Pens p = { .sheet = sheet, .plot = sheet_one_key(sheet), .s = &sheet->style };
+    Pens p = { .sheet = sheet, .plot = entry->plot, .s = &sheet->style };
 
-    key_sign(&p, series, x, middle);
+    key_sign(&p, entry->series, x, middle);
 }
 
 static double sign_width(const Sheet *sheet, const KeyEntry *entry)

@@ -61,6 +61,7 @@ typedef struct Sheet {
     int           width;
     bool          free_width; /* no width was requested */
     int           rows, cols; /* arrangement */
+    double        flat;       /* height of plots, of the default */
     Canvas       *canvas; /* owned; a dummy while measuring */
     Layout        layout;
     Scene         scene;
@@ -101,12 +102,11 @@ int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
 int  sheet_plot_gutter(const Sheet *sheet, int panel);
 int  sheet_plot_below(const Sheet *sheet);
 int  sheet_plot_key(const Sheet *sheet, int panel);
-/* A plot whose key is that of every plot with a key, if there are several: the legend has it, once.
- * NULL: each plot has its own. */
-const Plot *sheet_one_key(const Sheet *sheet);
+/* The key that all plots share, which the legend has once; 0: each plot has its own. */
+int    sheet_shared_key(const Sheet *sheet, PlotKeyEntry *out);
 /* The sign of a series of that key, and the room it takes. */
 double sheet_sign_width(const Sheet *sheet);
-void   sheet_sign(Sheet *sheet, const PlotSeries *series, double x, double middle);
+void   sheet_sign(Sheet *sheet, const PlotKeyEntry *entry, double x, double middle);
 void sheet_plot(Sheet *sheet, int panel);
 /* A frame around the box, outside it. */
 void sheet_frame(Sheet *sheet, Box box, Rgb rgb);

@@ -147,6 +147,8 @@ static bool add_series(Plot *plot, const Source *s, const View *minus, int64_t a
                    bin > 1 ? 2 * ((s->points + bin - 1) / bin) : s->points, band);
     if (!out)
         return false;
+    if (s->curve.numbers)
+        out->hue = s->curve.numbers[at];
     if (bin == 1) {
         fill_points(s, minus, at, out);
         return true;

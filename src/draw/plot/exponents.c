@@ -81,6 +81,25 @@ static bool add_measured(const ExponentChart *chart, ExponentOf of, Plot *plot)
     return s != NULL;
 }
 
+static bool any_claim(const ExponentChart *chart)
+{
+    for (int i = 0; i < chart->count; i++)
+        if (chart->rows[i].claim_count)
+            return true;
+    return false;
+}
+
+static bool any_interval(const ExponentChart *chart)
+{
+    for (int i = 0; i < chart->count * EXPONENTS; i++) {
+        const Exponent *e = &chart->rows[i / EXPONENTS].measured[i % EXPONENTS];
+
+        if (e->valid && e->bounded)
+            return true;
+    }
+    return false;
+}
+
 /* Some interval is longer than the axis. */
 static bool any_is_cut(const ExponentChart *chart, const PlotAxis *axis)
 {
@@ -95,12 +114,14 @@ static bool any_is_cut(const ExponentChart *chart, const PlotAxis *axis)
 
 static bool add_claims(const ExponentChart *chart, Plot *plot)
 {
-    const char *name = any_is_cut(chart, &plot->x)
-                           ? "claimed; lines: 95 % intervals; arrows: beyond the axis"
-                           : "claimed; lines: 95 % intervals";
-    PlotSeries *s = plot_add(plot, name, CURVE_POINTS, (int64_t)chart->count * EXPONENT_CLAIMS,
+    PlotSeries *s = plot_add(plot, "", CURVE_POINTS, (int64_t)chart->count * EXPONENT_CLAIMS,
                              false);
 
+    if (s) /* what there is in the picture */
+        snprintf(s->name, sizeof(s->name), "%s%s%s%s", any_claim(chart) ? "claimed" : "",
+                 any_claim(chart) && any_interval(chart) ? "; " : "",
+                 any_interval(chart) ? "lines: 95 % intervals" : "",
+                 any_is_cut(chart, &plot->x) ? "; arrows: beyond the axis" : "");
     for (int64_t i = 0; s && i < s->count; i++) {
         const ExponentRow *row = &chart->rows[i / EXPONENT_CLAIMS];
 

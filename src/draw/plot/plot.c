@@ -186,11 +186,20 @@ static void widen_axis(PlotAxis *axis, double share)
 #define SHORT_LOG 10   /* a logarithmic axis that ends less than this factor above its beginning */
 #define REACH     0.25 /* share of its length that its lower end moves at most */
 
-/* The lowest curve of a short logarithmic axis has a tick below it: 1, 2 or 5 of a decade. */
-static void reach_round(PlotAxis *axis)
+/* The next number below that may be a tick: 1, 2 or 5 of a decade, a power of two of bytes. */
+static double round_below(const PlotAxis *axis)
 {
     double power = pow(10, floor(log10(axis->lo))), front = axis->lo / power;
-    double below = power * (front >= 5 ? 5 : front >= 2 ? 2 : 1);
+
+    if (plot_in_bytes(axis))
+        return exp2(floor(log2(axis->lo)));
+    return power * (front >= 5 ? 5 : front >= 2 ? 2 : 1);
+}
+
+/* The lowest curve of a short logarithmic axis has a tick below it. */
+static void reach_round(PlotAxis *axis)
+{
+    double below = round_below(axis);
 
     if (axis->hi / axis->lo < SHORT_LOG &&
         log(axis->lo / below) < REACH * log(axis->hi / axis->lo))

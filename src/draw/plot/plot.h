@@ -122,6 +122,9 @@ int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
 /* A number as in ticks and captions. */
 void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
 
+/* "O(n^2)" as "O(n²)", in place; "n^1.5" and "n^25" stay. */
+void plot_raise(char *text);
+
 /* The ends of a range in three significant digits; ends within a decade have as many digits after
  * the point. */
 void plot_range_numbers(const PlotAxis *axis, double lo, double hi, char *least, char *most,
@@ -138,6 +141,20 @@ int     plot_mark(int series); /* shape; where colours repeat, shapes do not */
 char    plot_letter(int series);  /* ASCII mark: o x + * ... */
 /* Number of series in the legend: all but guides. */
 int     plot_named(const Plot *plot);
+/* It names its series: there are several. */
+bool    plot_has_key(const Plot *plot);
+
+/* Plots of one page: a series has the colour and mark of the series of its name in the plots
+ * before, so a name looks the same everywhere. Plots without such names keep their own. */
+void plots_share_hues(Plot *const *plots, int count);
+typedef struct PlotKeyEntry {
+    const Plot       *plot;
+    const PlotSeries *series;
+} PlotKeyEntry;
+/* One key for all plots, each name once; PLOT_SERIES_MOST at most. 0: each has its own, since some
+ * plot shares no name with the others, or a name has two signs. NULL plots are skipped. */
+int plots_shared_key(const Plot *const *plots, int count, PlotKeyEntry *out);
+
 /* The points of a series that carry its mark: *first, and each so many further on as is returned;
  * 0: none does.  Of many points each eighth, at other points than the other series'. */
 int64_t plot_marks(const Plot *plot, int series, int64_t *first);

@@ -48,6 +48,15 @@ void plot_unit(const PlotAxis *axis, char *text, size_t size)
     snprintf(text + digits, size - digits, " %sB", prefix);
 }
 
+void plot_raise(char *text)
+{
+    static const char *const raised[] = { "\xC2\xB2", "\xC2\xB3" };
+
+    for (char *at = text; (at = strchr(at, '^')); at++)
+        if ((at[1] == '2' || at[1] == '3') && !(at[2] && strchr(".0123456789", at[2])))
+            memcpy(at, raised[at[1] - '2'], 2); /* as long as what it replaces */
+}
+
 /* Rounds to three significant digits; whole numbers that are read as counts stay. */
 static double three_digits(double value)
 {

@@ -155,6 +155,32 @@ static const char *last_dot(const char *title)
     return last ? last : title + strlen(title);
 }
 
+/* Adds the lines of a part; false: there are too many, or a word is too wide. */
+static bool add_whole(const char *part, const WrapRule *rule, Lines *out)
+{
+    for (part += strspn(part, " "); *part; part += strspn(part, " ")) {
+        size_t length = wrap_break(part, rule);
+        bool   inside = part[length] && part[length] != ' ' && !joins(part[length - 1]);
+
+        if (inside || out->count == TITLE_LINES || !fits_room(part, length, rule))
+            return false;
+        line_cut(out, part, length, rule);
+        part += length;
+    }
+    return true;
+}
+
+bool wrap_title_whole(const char *title, const WrapRule *rule, Lines *out)
+{
+    const char *tail = last_dot(title);
+    char        head[512];
+
+    out->count = 0;
+    snprintf(head, sizeof(head), "%.*s", (int)(tail - title), title);
+    return add_whole(head, rule, out) &&
+           (!*tail || add_whole(tail + strlen(DOT), rule, out));
+}
+
 void wrap_title_cut(const char *title, const WrapRule *rule, Lines *out)
 {
     const char *tail = last_dot(title);

@@ -35,6 +35,10 @@ void wrap_text(const char *text, const WrapRule *rule, int most, Lines *out);
 /* A panel's title on one or two lines: broken at " <middle dot> " if possible, else after a comma,
  * "+" or at a blank. False: it does not fit. */
 bool wrap_title(const char *title, const WrapRule *rule, Lines *out);
+/* A longer title on up to TITLE_LINES lines, whole; the view after its last middle dot begins a
+ * line. False: a word is wider than the room, or there are more lines. */
+#define TITLE_LINES 4
+bool wrap_title_whole(const char *title, const WrapRule *rule, Lines *out);
 /* A title that does not fit: the part before its last middle dot is cut, so the name of the view
  * stays. */
 void wrap_title_cut(const char *title, const WrapRule *rule, Lines *out);

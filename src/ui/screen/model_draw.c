@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attn/study/heads.h"
 #include "draw/colour/colour.h"
 #include "input/labels.h"
 #include "ui/pane/head_label.h"
@@ -223,6 +224,8 @@ static void score_paragraph(Ui *ui, Area area, const HeadScores *s)
 
 #define SCORE_COLS 60 /* of a score with its bar and its meaning */
 #define SCORE_BAR  10
+#define IN_TEXT(number)  TEXT_OF(number)
+#define TEXT_OF(literal) #literal
 
 /* A line for each score: what it is the share of. */
 static int score_lines(Ui *ui, Area area, const HeadScores *s)
@@ -233,7 +236,7 @@ static int score_lines(Ui *ui, Area area, const HeadScores *s)
         [HEAD_FIRST] = "on the first token",
         [HEAD_NEXT] = "on the token after",
         [HEAD_INDUCTION] = "on what followed the same token before",
-        [HEAD_NEAR] = "on tokens up to 8 away",
+        [HEAD_NEAR] = "on tokens up to " IN_TEXT(HEAD_NEAR_KEYS) " away",
         [HEAD_ENTROPY] = "nats: large where it looks at many",
         [HEAD_DISTANCE] = "tokens away on average",
     };

@@ -432,7 +432,8 @@ static double value_now(Ui *ui)
 static void draw_sweep_plot(Ui *ui, StudyQuantity quantity, double now, int cursor, Area area)
 {
     Varying     *v = &ui->varying;
-    StudyLook    look = { .quantities = { quantity }, .count = 1, .now = now, .cursor = cursor };
+    StudyLook    look = { .quantities = { quantity }, .count = 1, .now = now, .cursor = cursor,
+                          .unsigned_names = true };
     StudyPicture picture;
     Error        err = ERROR_INIT;
     Plot        *plot;
@@ -608,7 +609,7 @@ static const Action own[] = {
     { "vary_loss", "m", IN_VARY, "loss",
       "left plot: output error, mass kept, total variation", .run = vary_loss },
     { "vary_cost", "c", IN_VARY, "cost",
-      "right plot: FLOPs, time, arena memory (the last two are measured)", .run = vary_cost },
+      "right plot: FLOPs, time, own memory (the last two are measured)", .run = vary_cost },
     { "vary_export", "e", IN_VARY, "export",
       "the command that writes these plots as a figure, to be run", .run = vary_export },
 };

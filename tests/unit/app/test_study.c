@@ -196,8 +196,62 @@ TEST(what_fails_is_left_out)
     assert_true(plot->x.words && isnan(plot->series[0].y[1]) && plot->series[0].y[2] > 0);
     assert_string_equal(plot->x.names[1].text, "cosine");
     plot_free(plot);
-    CHECK(strstr(picture.figure->caption, "left out: performer at cosine ("), "%s",
+    CHECK(strstr(picture.figure->caption, "left out: Performer at cosine ("), "%s",
           picture.figure->caption);
+    study_picture_free(&picture);
+    study_free(&study);
+    session_free(s);
+}
+
+/* A mechanism that a plot lacks keeps its colour in the others, and a note says so. */
+TEST(plots_of_a_study_agree_in_colours)
+{
+    Session     *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
+    StudyLook    look = { .quantities = { STUDY_ERROR, STUDY_MASS, STUDY_TIME }, .count = 3,
+                          .now = (double)NAN, .cursor = -1 };
+    StudyPicture picture;
+    Study        study;
+    Error        err = ERROR_INIT;
+    Plot        *plot;
+
+    run(s, &study, "window=3,9", "linear", "window", 0);
+    CHECK(study_picture(&study, &look, &picture, &err), "%s", err.text);
+    assert_int_equal(picture.figure->count, 2);
+    plot = panel_plot(&picture.figure->panels[1], &err);
+    assert_int_equal(plot->count, 1);
+    assert_int_equal(plot->series[0].hue, 1);
+    plot_free(plot);
+    assert_string_equal(picture.figure->panels[1].caption,
+                        "no curve: Linear Transformer (nothing is left out by choice)");
+    CHECK(strstr(picture.figure->caption, "no plot of time (ms): not measured"), "%s",
+          picture.figure->caption);
+    study_picture_free(&picture);
+    study_free(&study);
+    session_free(s);
+}
+
+TEST(warnings_of_runs_are_signed)
+{
+    Session     *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
+    StudyLook    look = { .quantities = { STUDY_ERROR }, .count = 1, .now = (double)NAN,
+                          .cursor = -1, .caption = "Mine" };
+    StudyPicture picture;
+    Study        study;
+    Error        err = ERROR_INIT;
+    Plot        *plot;
+
+    run(s, &study, "k=32,48,64", "linformer", "linear", 0);
+    CHECK(study_picture(&study, &look, &picture, &err), "%s", err.text);
+    plot = panel_plot(&picture.figure->panels[0], &err);
+    assert_string_equal(plot->series[0].name, "\xe2\x80\xa0 Linformer");
+    assert_string_equal(plot->series[1].name, "Linear Transformer (fixed)");
+    plot_free(plot);
+    CHECK(strstr(picture.figure->caption, "Mine; \xe2\x80\xa0 Linformer: k = N is more than"), "%s",
+          picture.figure->caption);
+    study_picture_free(&picture);
+    look.unsigned_names = true;
+    CHECK(study_picture(&study, &look, &picture, &err), "%s", err.text);
+    assert_string_equal(picture.figure->caption, "Mine");
     study_picture_free(&picture);
     study_free(&study);
     session_free(s);

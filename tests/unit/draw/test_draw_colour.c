@@ -283,18 +283,19 @@ TEST(categories_have_a_word)
     }
 }
 
-/* One hop is the map's beginning, four are half of what is used of it, and no number of hops is
+/* One hop is the map's beginning, eight are 1 - 1/e of what is used of it, and no number of hops is
  * beyond; none at all is grey. */
 TEST(hops_go_along_the_map)
 {
     Paint paint;
-    Rgb   half = colour_of_value(MAP_VIRIDIS, 0.45), first = colour_of_value(MAP_VIRIDIS, 0);
-    Rgb   dark = colour_of_value(MAP_VIRIDIS, 1 - 0.45), grey = { 0x80, 0x80, 0x80 };
+    double at = 0.9 * (1 - exp(-1));
+    Rgb   eight = colour_of_value(MAP_VIRIDIS, at), first = colour_of_value(MAP_VIRIDIS, 0);
+    Rgb   dark = colour_of_value(MAP_VIRIDIS, 1 - at), grey = { 0x80, 0x80, 0x80 };
 
-    hops_paint(&paint, MAP_VIRIDIS, 4, false);
-    assert_memory_equal(&paint.rgb, &half, sizeof(half));
-    assert_int_equal(paint.ascii, '4');
-    hops_paint(&paint, MAP_VIRIDIS, 4, true);
+    hops_paint(&paint, MAP_VIRIDIS, 8, false);
+    assert_memory_equal(&paint.rgb, &eight, sizeof(eight));
+    assert_int_equal(paint.ascii, '8');
+    hops_paint(&paint, MAP_VIRIDIS, 8, true);
     assert_memory_equal(&paint.rgb, &dark, sizeof(dark));
     hops_paint(&paint, MAP_VIRIDIS, 1, false);
     assert_memory_equal(&paint.rgb, &first, sizeof(first));
@@ -305,6 +306,21 @@ TEST(hops_go_along_the_map)
     assert_int_equal(paint.ascii, 'z');
     hops_paint(&paint, MAP_VIRIDIS, 36, false);
     assert_int_equal(paint.ascii, '+');
+}
+
+/* Twelve layers are the usual depth; in grey print a step of one is still a step. */
+TEST(neighbouring_depths_differ_in_lightness)
+{
+    for (int dark = 0; dark < 2; dark++)
+        for (int hops = 1; hops < 12; hops++) {
+            Paint near, far;
+            double step;
+
+            hops_paint(&near, MAP_VIRIDIS, hops, dark);
+            hops_paint(&far, MAP_VIRIDIS, hops + 1, dark);
+            step = (dark ? -1 : 1) * (lightness(far.rgb) - lightness(near.rgb));
+            CHECK(step > 1.6, "%d layers: %.2f", hops, step);
+        }
 }
 
 TEST(labels_are_cut_to_columns)

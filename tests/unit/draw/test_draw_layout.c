@@ -116,7 +116,7 @@ TEST(titles_of_bare_panels_keep_clear_of_the_bar)
     Layout     l;
 
     for (int k = 0; k < 4; k++)
-        panels[k] = (PanelNeed){ .rows = 8, .cols = 8, .title_h = 40, .bare = true };
+        panels[k] = (PanelNeed){ .rows = 8, .cols = 8, .title_h = 40, .title_clear = true };
     panels[1].bar_w = 120;
     assert_true(layout_make(&need, &l, NULL));
     for (int k = 1; k < 4; k += 2) {
@@ -217,6 +217,22 @@ TEST(ticks_are_round_and_few)
 }
 
 /* A number stays beside its name where there is room elsewhere. */
+/* A parameter is what tells two panels apart: it is never left out. */
+TEST(long_titles_stay_whole)
+{
+    WrapRule rule = wrap_columns(18, false);
+    Lines    lines;
+
+    assert_false(wrap_title("(f) Sliding window, window 129 \xC2\xB7 connectivity", &rule, &lines));
+    assert_true(wrap_title_whole("(f) Sliding window, window 129 \xC2\xB7 connectivity", &rule,
+                                 &lines));
+    assert_int_equal(lines.count, 3);
+    assert_string_equal(lines.text[0], "(f) Sliding");
+    assert_string_equal(lines.text[1], "window, window 129");
+    assert_string_equal(lines.text[2], "connectivity");
+    assert_false(wrap_title_whole("(a) antidisestablishmentarianism", &rule, &lines));
+}
+
 TEST(titles_break_beside_no_equals_sign)
 {
     WrapRule rule = wrap_columns(14, true);

@@ -141,6 +141,23 @@ TEST(the_lowest_curve_keeps_off_the_frame)
     plot_free(plot);
 }
 
+/* 300 KiB to 2 MiB begins at 256 KiB, 300 thousand to 2 million at 200 thousand. */
+TEST(an_axis_of_bytes_begins_at_a_power_of_two)
+{
+    static const double lows[] = { 262144, 200000 };
+
+    for (int k = 0; k < 2; k++) {
+        Plot *plot = new_plot();
+
+        add(plot, CURVE_LINE, 2, (double[]){ 300000, 2000000 });
+        plot->y.log = true;
+        snprintf(plot->y.name, sizeof(plot->y.name), "%s", k ? "FLOPs" : "memory (bytes)");
+        plot_settle(plot);
+        CHECK_NEAR(plot->y.lo, lows[k], 1e-6 * lows[k]);
+        plot_free(plot);
+    }
+}
+
 TEST(any_range_has_ticks)
 {
     static const double lows[] = { -1e300, -3, 0, 1e-12, 7, 1e9 };

@@ -1,0 +1,131 @@
+/* test_plots_shared.c -- plots of one page: a name has one colour, one key names all. */
+
+#include "check.h"
+#include "draw/figure/scene.h"
+#include "draw/plot/plot.h"
+
+/* A plot with a curve for each letter. */
+static Plot *plot_of_letters(const char *letters)
+{
+    Error err = ERROR_INIT;
+    Plot *plot = plot_new(&err);
+
+    assert_non_null(plot);
+    for (; *letters; letters++) {
+        PlotSeries *s = plot_add(plot, (char[]){ *letters, 0 }, CURVE_LINE, 2, false);
+
+        assert_non_null(s);
+        s->x[1] = s->y[1] = 1;
+    }
+    return plot;
+}
+
+static void free_all(Plot **plots, int count)
+{
+    for (int k = 0; k < count; k++)
+        plot_free(plots[k]);
+}
+
+static const PlotSeries *named(const Plot *plot, const char *name)
+{
+    for (int k = 0; k < plot->count; k++)
+        if (!plot->series[k].guide && !strcmp(plot->series[k].name, name))
+            return &plot->series[k];
+    return NULL;
+}
+
+TEST(a_name_has_one_colour_on_a_page)
+{
+    Plot *plots[] = { plot_of_letters("abcd"), plot_of_letters("ad"), NULL, plot_of_letters("eb"),
+                      plot_of_letters("xyz") };
+
+    plots_share_hues(plots, 5);
+    for (int k = 0; k < 4; k++)
+        assert_int_equal(plots[0]->series[k].hue, k);
+    assert_int_equal(named(plots[1], "a")->hue, 0);
+    assert_int_equal(named(plots[1], "d")->hue, 3);
+    assert_int_equal(named(plots[3], "b")->hue, 1);
+    assert_int_equal(named(plots[3], "e")->hue, 4); /* 0 is a's */
+    for (int k = 0; k < 3; k++)                      /* shares no name */
+        assert_int_equal(plots[4]->series[k].hue, k);
+    free_all(plots, 5);
+}
+
+TEST(a_line_keeps_the_colour_of_its_curve)
+{
+    Plot  *plots[] = { plot_of_letters("abc"), plot_of_letters("c") };
+    double xy[] = { 0, 1 };
+
+    assert_non_null(plot_line(plots[1], "claimed", 0, xy, xy, 2));
+    assert_non_null(plot_line(plots[1], "grey", -1, xy, xy, 2));
+    plots_share_hues(plots, 2);
+    assert_int_equal(plots[1]->series[0].hue, 2);
+    assert_int_equal(plots[1]->series[1].hue, 2);
+    assert_int_equal(plots[1]->series[2].hue, -1);
+    free_all(plots, 2);
+}
+
+static int keys(Plot **plots, int count, PlotKeyEntry *out)
+{
+    plots_share_hues(plots, count);
+    return plots_shared_key((const Plot *const *)plots, count, out);
+}
+
+TEST(one_key_names_each_curve_once)
+{
+    Plot        *plots[] = { plot_of_letters("ac"), plot_of_letters("a"), plot_of_letters("abc") };
+    PlotKeyEntry entries[PLOT_SERIES_MOST];
+
+    assert_int_equal(keys(plots, 3, entries), 3);
+    assert_string_equal(entries[0].series->name, "a"); /* in the order of colours */
+    assert_string_equal(entries[1].series->name, "c");
+    assert_string_equal(entries[2].series->name, "b");
+    free_all(plots, 3);
+}
+
+TEST(a_key_of_its_own_where_names_are_others)
+{
+    static const char *const pages[][2] = { { "ab", "cd" }, { "abc", "" }, { "a", "a" } };
+    PlotKeyEntry             entries[PLOT_SERIES_MOST];
+
+    for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
+        Plot *plots[] = { plot_of_letters(pages[i][0]), plot_of_letters(pages[i][1]) };
+
+        assert_int_equal(keys(plots, 2, entries), 0);
+        free_all(plots, 2);
+    }
+}
+
+TEST(two_signs_of_a_name_need_two_keys)
+{
+    Plot        *plots[] = { plot_of_letters("ab"), plot_of_letters("ab") };
+    PlotKeyEntry entries[PLOT_SERIES_MOST];
+
+    plots[1]->series[1].mark = CURVE_POINTS;
+    assert_int_equal(keys(plots, 2, entries), 0);
+    free_all(plots, 2);
+}
+
+/* ---- on a page -------------------------------------------------------------- */
+
+TEST(a_page_settles_the_colours_of_its_plots)
+{
+    static const char *const letters[] = { "abc", "cb" };
+    Error   err = ERROR_INIT;
+    Figure *figure = figure_new(2, &err);
+    Scene   scene;
+
+    for (int k = 0; k < 2; k++) {
+        Plot *plot = plot_of_letters(letters[k]);
+
+        plot_settle(plot);
+        panel_init_plot(&figure->panels[k], plot, "");
+    }
+    CHECK(scene_make(&scene, figure, (CellCount[2]){ { 4, 4 }, { 4, 4 } }, &err), "%s", err.text);
+    assert_int_equal(named(scene.plots[1], "c")->hue, 2);
+    assert_int_equal(named(scene.plots[1], "b")->hue, 1);
+    scene_free(&scene);
+    figure_free(figure);
+}
+
+SUITE(NULL, NULL)
