@@ -36,12 +36,9 @@ case("a sweep measures what one token more costs", function()
 end)
 
 case("what a decoder holds at other lengths is what runs of these lengths say", function()
-  -- A decoder keeps its stride; by itself it would be another one at each length.
-  local kept = { ["sparse-fixed"] = { stride = 8 } }
   local function decode(id, n)
     local input = assert(attn.load("synthetic:normal", { n = n, d = 8, heads = 2 }))
-    local fine, r = pcall(attn.run, id,
-      { input = input, decode = true, measure = false, params = kept[id] })
+    local fine, r = pcall(attn.run, id, { input = input, decode = true, measure = false })
     return fine and r and r.stats.decode or nil -- some need a parameter, or another input
   end
   local compared = 0
