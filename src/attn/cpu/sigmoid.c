@@ -4,6 +4,10 @@
  * head that reads them.  A tile of scores becomes weights and is mixed at once: without a
  * denominator no row has to wait for its largest score.  Only exponentials of negative numbers are
  * taken, in base 2 as scores are (kernel.h).
+ *
+ * One query a head, a step of decoding, reads keys where they lie: packing costs more than their
+ * scores.  The keys are cut into slices of a fixed size; an item is a slice for all query heads of
+ * one head of k.  Slices are summed in order, so the number of threads changes no bit.
  */
 #include <math.h>
 #include <string.h>
@@ -12,6 +16,7 @@
 #include "core/threads.h"
 
 #define BLOCK 96 /* queries, a multiple of TILE_ROWS */
+#define SLICE_KEYS (16 * LIST_KEYS)
 
 typedef struct SigmoidWorker {
     Terms    terms;
@@ -21,6 +26,8 @@ typedef struct SigmoidWorker {
     float   *top;  /* [TILE_ROWS][LANES] not used */
     double  *sum;  /* [BLOCK] */
     uint64_t keep[TILE_ROWS];
+    float   *s;    /* [LIST_KEYS] weights of one query */
+    int32_t *key;  /* [LIST_KEYS] their keys */
 } SigmoidWorker;
 
 typedef struct SigmoidJob {
@@ -33,6 +40,9 @@ typedef struct SigmoidJob {
     int64_t              first_head; /* of those that read the packed keys */
     bool                 has_terms, has_values; /* a position adds to scores, to values */
     float               *packed;     /* [panels][d][TILE_KEYS] */
+    int64_t              slices;     /* of the keys of one query */
+    float               *part;       /* [h][slices][lda] */
+    double              *part_sum;   /* [h][slices] */
     SigmoidWorker       *workers;
 } SigmoidJob;
 
@@ -172,12 +182,88 @@ static void attend_item(void *context, int64_t item, int worker)
     end_block(job, w, head, first, rows);
 }
 
-static bool workers_init(SigmoidJob *job, int count)
+/* ---- one query a head --------------------------------------------------------- */
+
+/* Keys [first, first + count) join a part. */
+static void take_keys(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int64_t part,
+                      int64_t first, int64_t count)
+{
+    const Tensor *k = &job->in->k, *v = &job->in->v;
+    float        *acc = job->part + part * job->lda;
+
+    for (int64_t x = 0; x < count; x++)
+        w->key[x] = (int32_t)(first + x);
+    job->kernel->scale(tensor_row_f32(&job->in->q, head, job->h, 0), job->d,
+                       (float)(job->in->scale * LOG2_E), w->q);
+    job->kernel->dots(w->q, tensor_head(k, head, job->h), k->stride[1], w->key, count, job->d,
+                      w->s);
+    if (job->has_terms)
+        terms_add_list(&w->terms, head, 0, w->key, count, w->s);
+    for (int64_t x = 0; x < count; x += TILE_KEYS) {
+        weigh(job->kernel, w->s + x, min_i64(TILE_KEYS, count - x),
+              (float)(job->at->bias[0] * LOG2_E));
+        job->part_sum[part] += sum_of(w->s + x);
+    }
+    job->kernel->mix_row(w->s, tensor_head(v, head, job->h), v->stride[1], w->key, count, job->e, 1,
+                         acc);
+    if (job->has_values)
+        terms_mix_list(&w->terms, head, 0, w->key, count, w->s, acc);
+}
+
+static void slice_item(void *context, int64_t item, int worker)
+{
+    const SigmoidJob *job = context;
+    int64_t h_kv = job->in->k.shape[0], shared = item / job->slices, slice = item % job->slices;
+    int64_t first = ceil_div(shared * job->h, h_kv), end = ceil_div((shared + 1) * job->h, h_kv);
+    int64_t keys = min_i64((slice + 1) * SLICE_KEYS, keys_of(job, 0));
+
+    for (int64_t x = slice * SLICE_KEYS; x < keys; x += LIST_KEYS)
+        for (int64_t head = first; head < end && !cpu_cancelled(job->run); head++)
+            take_keys(job, &job->workers[worker], head, head * job->slices + slice, x,
+                      min_i64(LIST_KEYS, keys - x));
+    run_ahead(job->run, (double)((end - first) * max_i64(0, keys - slice * SLICE_KEYS)) *
+                            ((double)(2 * (job->d + job->e)) + attend_cell_overhead(job->in)));
+}
+
+static void join_head(const SigmoidJob *job, int64_t head)
+{
+    const float *part = job->part + head * job->slices * job->lda;
+    float       *out = tensor_f32(&job->out->out) + head * job->e;
+    double       total = 0;
+
+    for (int64_t c = 0; c < job->e; c++) {
+        double sum = 0;
+
+        for (int64_t s = 0; s < job->slices; s++)
+            sum += (double)part[s * job->lda + c];
+        out[c] = (float)sum;
+    }
+    for (int64_t s = 0; s < job->slices; s++)
+        total += job->part_sum[head * job->slices + s];
+    tensor_f32(&job->out->sum)[head] = (float)total;
+}
+
+static void run_one_row(SigmoidJob *job)
+{
+    threads_run(job->run->threads, job->in->k.shape[0] * job->slices, slice_item, job);
+    for (int64_t head = 0; head < job->h && !cpu_cancelled(job->run); head++)
+        join_head(job, head);
+}
+
+/* ---- memory, and the whole ------------------------------------------------------ */
+
+static bool terms_of(const SigmoidJob *job, SigmoidWorker *w, int64_t rows)
+{
+    int64_t span = job->has_terms || job->has_values
+                       ? terms_span(job->in, job->n, job->m, rows) : 0;
+
+    return !span || terms_init(&w->terms, job->run->arena, job->kernel, job->in, job->h, span);
+}
+
+static bool blocks_init(SigmoidJob *job, int count)
 {
     Arena  *arena = job->run->arena;
     int64_t size = (int64_t)sizeof(float);
-    int64_t span = job->has_terms || job->has_values
-                       ? terms_span(job->in, job->n, job->m, BLOCK) : 0;
 
     job->packed = arena_alloc(arena, job->panels * TILE_KEYS, job->d * size);
     job->workers = arena_zalloc(arena, count, sizeof(SigmoidWorker));
@@ -189,12 +275,32 @@ static bool workers_init(SigmoidJob *job, int count)
         w->tile = arena_alloc(arena, TILE_ROWS, TILE_KEYS * size);
         w->top = arena_zalloc(arena, TILE_ROWS, LANES * size);
         w->sum = arena_alloc(arena, BLOCK, (int64_t)sizeof(double));
-        if (!w->q || !w->acc || !w->tile || !w->top || !w->sum)
-            return false;
-        if (span && !terms_init(&w->terms, arena, job->kernel, job->in, job->h, span))
+        if (!w->q || !w->acc || !w->tile || !w->top || !w->sum || !terms_of(job, w, BLOCK))
             return false;
     }
     return job->workers && job->packed;
+}
+
+static bool one_row_init(SigmoidJob *job, int count)
+{
+    Arena  *arena = job->run->arena;
+    int64_t size = (int64_t)sizeof(float), parts;
+
+    job->slices = max_i64(1, ceil_div(job->m, SLICE_KEYS));
+    parts = job->h * job->slices;
+    job->part = arena_zalloc(arena, parts, job->lda * size);
+    job->part_sum = arena_zalloc(arena, parts, (int64_t)sizeof(double));
+    job->workers = arena_zalloc(arena, count, sizeof(SigmoidWorker));
+    for (int x = 0; job->workers && x < count; x++) {
+        SigmoidWorker *w = &job->workers[x];
+
+        w->q = arena_alloc(arena, job->d, size);
+        w->s = arena_zalloc(arena, LIST_KEYS, size);
+        w->key = arena_alloc(arena, LIST_KEYS, (int64_t)sizeof(*w->key));
+        if (!w->q || !w->s || !w->key || !terms_of(job, w, 1))
+            return false;
+    }
+    return job->workers && job->part && job->part_sum;
 }
 
 /* Heads that share one head of k, one such head after another. */
@@ -223,7 +329,9 @@ void cpu_sigmoid_attend(Run *r, const SigmoidAttend *at, SigmoidResult *out)
         .has_values = tensor_given(&in->value.table),
     };
 
-    if (workers_init(&job, threads_count(r->threads)))
+    if (job.n == 1 && one_row_init(&job, threads_count(r->threads)))
+        run_one_row(&job);
+    else if (job.n != 1 && blocks_init(&job, threads_count(r->threads)))
         run_heads_of_keys(&job);
     else
         run_fail(r, ERR_NOMEM, "sigmoid: no memory for packed keys and tiles (%lld keys of size "

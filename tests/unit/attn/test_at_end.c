@@ -306,4 +306,49 @@ TEST(few_voters_are_told)
     stop(&f);
 }
 
+/* One query reads keys where they lie, in slices; two queries read packed ones. */
+static void check_one_query(const char *id, const char *position)
+{
+    enum { KEYS = 20011, HEADS = 4, SHARED = 2 };
+    Arena  *arena = arena_new();
+    RunSpec spec = { .mechanism = mechanism_find(id), .causal = true, .seed = 5,
+                     .position = position ? position_find(position) : NULL };
+    Tensor  two = normal(arena, "q", HEADS, 2, D);
+    Run    *run[3];
+
+    spec.k = normal(arena, "k", SHARED, KEYS, D);
+    spec.v = normal(arena, "v", SHARED, KEYS, E);
+    for (int x = 0; x < 3; x++) {
+        spec.q = x ? last_rows(arena, two, 1) : two;
+        spec.threads = threads_new(x == 2 ? 2 : 1);
+        run[x] = run_new(&spec);
+        assert_non_null(run[x]);
+        run_execute(run[x]);
+        CHECK(run[x]->err.code == ERR_NONE, "%s: %s", id, run[x]->err.text);
+        threads_free(spec.threads);
+    }
+    for (int64_t x = 0; x < HEADS * E; x++) {
+        double own = (double)tensor_f32(&run[1]->out)[x];
+        double want = (double)tensor_f32(&run[0]->out)[x / E * 2 * E + E + x % E];
+
+        CHECK(fabs(own - want) <= 1e-5 * fmax(1, fabs(want)),
+              "%s, %s: head %d is %.9g alone, %.9g after another", id,
+              position ? position : "no position", (int)(x / E), own, want);
+    }
+    assert_memory_equal(run[1]->out.data, run[2]->out.data, HEADS * E * sizeof(float));
+    for (int x = 0; x < 3; x++)
+        run_free(run[x]);
+    arena_free(arena);
+}
+
+TEST(one_query_over_many_keys_is_the_last_of_two)
+{
+    static const char *const ids[] = { "full", "sigmoid", "differential" };
+
+    for (size_t x = 0; x < sizeof(ids) / sizeof(*ids); x++) {
+        check_one_query(ids[x], NULL);
+        check_one_query(ids[x], "alibi");
+    }
+}
+
 SUITE(NULL, NULL)

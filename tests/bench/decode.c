@@ -1,0 +1,199 @@
+/* decode.c -- one step of decoding beside a plain reading of the bytes that it must read.
+ *
+ * The step is one query a head against KEYS keys.  What a decoder keeps from the steps before (the
+ * latents of mla, the bounds of quest, the means of moba) is made again by a run of one query, in
+ * stages of its own; the clock starts after them.  The bytes are those of the closed form
+ * (DecodeCost.step_bytes) in float32.  The reading takes as many bytes by the same threads, in turn
+ * with the step, round after round: one float of every cache line, no arithmetic but a sum.
+ *
+ *     build/tests/bench/decode [rounds]
+ */
+#include "attn/run.h"
+#include "core/rng.h"
+#include "core/threads.h"
+#include "profile/measure.h"
+#include "profile/record.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADS 2
+#define SIZE 64
+#define KEYS (1 << 16)
+#define MOST_ROUNDS 64
+#define REPEAT 4 /* the better of so many: a neighbour's burst is not the step */
+#define LINE 16  /* floats */
+#define ITEM (1 << 16)
+
+typedef struct Step {
+    const char *id;
+    const char *from; /* the first stage that is timed; NULL: all */
+} Step;
+
+static const Step steps[] = {
+    { "full", NULL },        { "sigmoid", NULL },   { "mla", "absorb" },    { "topk", NULL },
+    { "differential", NULL }, { "quest", "choose" }, { "moba", "choose" },
+};
+#define STEPS (sizeof(steps) / sizeof(*steps))
+
+typedef struct Bench {
+    Arena   *arena, *runs; /* the runs share one, whose pages stay */
+    Threads *threads;
+    Tensor   q, k, v;
+    float   *bytes; /* 2 HEADS KEYS SIZE of them, to read */
+} Bench;
+
+/* ---- the step ------------------------------------------------------------------- */
+
+typedef struct Watch {
+    const char *from;
+    double      start;
+} Watch;
+
+static void look(void *context, const Run *run, const Stage *stage)
+{
+    Watch *w = context;
+
+    (void)run;
+    if (w->from && stage && !strcmp(stage->name, w->from))
+        w->start = clock_wall();
+}
+
+/* Seconds; NaN: it failed.  *bytes of the closed form, of float32. */
+static double time_step(Bench *b, const Step *step, double *bytes)
+{
+    Watch   watch = { .from = step->from, .start = clock_wall() };
+    RunSpec spec = { .mechanism = mechanism_find(step->id), .q = b->q, .k = b->k, .v = b->v,
+                     .causal = true, .threads = b->threads, .seed = 1, .observer = look,
+                     .observer_context = &watch };
+    Run    *run = run_new_in(&spec, b->runs);
+    double  seconds;
+
+    if (!run)
+        return (double)NAN;
+    watch.start = clock_wall();
+    run_execute(run);
+    seconds = clock_wall() - watch.start;
+    if (run->err.code != ERR_NONE) {
+        fprintf(stderr, "decode: %s: %s\n", step->id, run->err.text);
+        seconds = (double)NAN;
+    } else {
+        *bytes = run->mechanism->decode(run, run->params).step_bytes * (double)sizeof(float) /
+                 (double)run->cache_bytes;
+    }
+    run_free(run);
+    return seconds;
+}
+
+/* ---- reading alone -------------------------------------------------------------- */
+
+typedef struct Reading {
+    const float  *bytes;
+    int64_t       floats;
+    _Atomic float sink;
+} Reading;
+
+static void read_item(void *context, int64_t item, int worker)
+{
+    Reading *x = context;
+    int64_t  end = (item + 1) * ITEM < x->floats ? (item + 1) * ITEM : x->floats;
+    float    sum[4] = { 0 };
+
+    (void)worker;
+    for (int64_t at = item * ITEM; at + 4 * LINE <= end; at += 4 * LINE)
+        for (int s = 0; s < 4; s++)
+            sum[s] += x->bytes[at + s * LINE];
+    x->sink = sum[0] + sum[1] + sum[2] + sum[3]; /* so that it is read at all */
+}
+
+static double time_reading(const Bench *b, double bytes)
+{
+    Reading x = { .bytes = b->bytes, .floats = (int64_t)(bytes / (double)sizeof(float)) };
+    double  start = clock_wall();
+
+    threads_run(b->threads, (x.floats + ITEM - 1) / ITEM, read_item, &x);
+    return clock_wall() - start;
+}
+
+/* ---- rounds --------------------------------------------------------------------- */
+
+typedef struct Samples {
+    double step[STEPS][MOST_ROUNDS], reading[STEPS][MOST_ROUNDS], ratio[STEPS][MOST_ROUNDS];
+    double bytes[STEPS];
+} Samples;
+
+static void take(Bench *b, Samples *s, size_t at, int round)
+{
+    double step = (double)INFINITY, reading = (double)INFINITY;
+
+    for (int x = 0; x < REPEAT; x++) {
+        step = fmin(step, time_step(b, &steps[at], &s->bytes[at]));
+        reading = fmin(reading, time_reading(b, s->bytes[at]));
+    }
+    s->step[at][round] = step;
+    s->reading[at][round] = reading;
+    s->ratio[at][round] = step / reading;
+}
+
+static void print(Samples *s, int rounds)
+{
+    printf("one query over %d keys, h=%d d=%d f32, 2 threads, median of %d rounds\n", KEYS, HEADS,
+           SIZE, rounds);
+    for (size_t x = 0; x < STEPS; x++)
+        printf("  %-13s %6.2f MiB  step %7.3f ms, reading alone %7.3f ms, ratio %6.2f  (quartiles "
+               "%.2f .. %.2f)\n", steps[x].id, s->bytes[x] / (1 << 20),
+               1e3 * stats_quantile(s->step[x], rounds, 0.5),
+               1e3 * stats_quantile(s->reading[x], rounds, 0.5),
+               stats_quantile(s->ratio[x], rounds, 0.5), stats_quantile(s->ratio[x], rounds, 0.25),
+               stats_quantile(s->ratio[x], rounds, 0.75));
+}
+
+static Tensor normal(Bench *b, int64_t rows, Rng *rng)
+{
+    Tensor t = tensor_new(b->arena, DT_F32, 3, (int64_t[]){ HEADS, rows, SIZE });
+
+    if (t.data)
+        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
+    return t;
+}
+
+static bool bench_init(Bench *b)
+{
+    Rng     rng = rng_named(1, "bench");
+    int64_t floats = (int64_t)2 * HEADS * KEYS * SIZE;
+
+    *b = (Bench){ .arena = arena_new(), .runs = arena_new(), .threads = threads_new(2) };
+    if (!b->arena || !b->runs || !b->threads)
+        return false;
+    b->q = normal(b, 1, &rng);
+    b->k = normal(b, KEYS, &rng);
+    b->v = normal(b, KEYS, &rng);
+    b->bytes = arena_alloc(b->arena, floats, (int64_t)sizeof(float));
+    for (int64_t x = 0; b->bytes && x < floats; x++)
+        b->bytes[x] = (float)(x % 97);
+    return b->q.data && b->k.data && b->v.data && b->bytes;
+}
+
+int main(int argc, char **argv)
+{
+    static Samples s;
+    int            rounds = argc > 1 ? atoi(argv[1]) : 5;
+    Bench          bench;
+
+    environment_start_for_blas(argv);
+    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+    if (!bench_init(&bench)) {
+        fprintf(stderr, "decode: not enough memory for %d keys\n", KEYS);
+        return 1;
+    }
+    for (int round = 0; round < rounds; round++)
+        for (size_t x = 0; x < STEPS; x++)
+            take(&bench, &s, x, round);
+    print(&s, rounds);
+    threads_free(bench.threads);
+    arena_free(bench.runs);
+    arena_free(bench.arena);
+    return 0;
+}
