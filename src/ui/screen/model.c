@@ -235,6 +235,26 @@ static void move_line(Ui *ui, int by)
         move_token(ui, by * (int)m->line_tokens);
 }
 
+/* To the token with the next smaller loss, or the next smaller loss that the swap adds; way -1: the
+ * next larger.  From the first token on, which has none: the largest. */
+static void move_hardest(Ui *ui, int way)
+{
+    Modelling *m = open_now(ui);
+    double     nats = 0;
+    int64_t    token = m ? model_hardest(m, way < 0, &nats) : -1;
+
+    if (!m)
+        say_none(ui);
+    else if (token < 0)
+        ui_say(ui, ROLE_DIM, "no %s token: g goes to the first, then n to the hardest",
+               way < 0 ? "harder" : "easier");
+    else
+        ui_say(ui, ROLE_DIM, "token %lld: %+.3f nats%s; n the next hardest", (long long)token,
+               nats, m->swapped.measure ? " by the swap" : "");
+    if (token >= 0)
+        m->token = token;
+}
+
 static void ask_swap(Ui *ui)
 {
     Modelling *m = open_now(ui);
@@ -433,6 +453,13 @@ static const Action own[] = {
       .run = open_head },
     { "model_swap", "s", IN_MODEL, "swap",
       "another mechanism in the model's layers, and what it does to the loss", .run = ask_swap },
+    { "model_write", "w", IN_MODEL, "write",
+      "the model writes on, and beside it the swapped one; again: the text", .run = write_on },
+    { "model_hardest_next", "n", IN_MODEL, "=n N hardest",
+      "the token with the next smaller loss, or that the swap makes next hardest",
+      .run_with = move_hardest, .value = 1 },
+    { "model_hardest_before", "N", IN_MODEL, "", "the token with the next larger",
+      .run_with = move_hardest, .value = -1 },
     { "model_plain", "x", IN_MODEL, "", "the model as it is again", .run = drop_swap },
     { "model_layer_before", "[", IN_MODEL, "=[ ] layer", "layer before",
       .run_with = move_layer, .value = -1 },
@@ -456,8 +483,6 @@ static const Action own[] = {
       .value = TO_FIRST },
     { "model_last", "G End", IN_MODEL, "", "last token", .run_with = move_token,
       .value = TO_LAST },
-    { "model_write", "w", IN_MODEL, "write",
-      "the model writes on, and beside it the swapped one; again: the text", .run = write_on },
     { "model_open", "o", IN_MODEL, "open", "open a model: :model PATH TEXT", .run = open_other },
     { "model_again", "r", IN_MODEL, "", "make the passes again", .run = again },
 };

@@ -270,6 +270,12 @@ static double harder(const Modelling *m, int64_t token)
     return f[1].nll[token - 1] - f[0].nll[token - 1];
 }
 
+static bool has_losses(const Modelling *m)
+{
+    return m->plain.measure && m->plain.measure[0].nll &&
+           (!m->swapped.measure || m->swapped.measure[1].nll);
+}
+
 /* The token after `last` in falling order of `harder`, which is `bound` for `last`; -1: none. */
 static int64_t next_hardest(const Modelling *m, double bound, int64_t last)
 {
@@ -285,6 +291,24 @@ static int64_t next_hardest(const Modelling *m, double bound, int64_t last)
     return best;
 }
 
+int64_t model_hardest(const Modelling *m, bool before, double *nats)
+{
+    double  bound = HUGE_VAL;
+    int64_t token = has_losses(m) ? next_hardest(m, bound, 0) : -1, last = -1;
+
+    while (token >= 0 && m->token > 0 && last != m->token) {
+        if (before && token == m->token)
+            break;
+        last = token;
+        bound = harder(m, token);
+        token = next_hardest(m, bound, token);
+    }
+    token = before ? last : token;
+    if (token >= 0)
+        *nats = harder(m, token);
+    return token;
+}
+
 /* Where the model, or the swap, fails: in the room that is left. */
 static void draw_hardest(Ui *ui, Area area)
 {
@@ -292,8 +316,7 @@ static void draw_hardest(Ui *ui, Area area)
     double           bound = HUGE_VAL;
     int64_t          token = 0;
 
-    if (area.h < 3 || !m->plain.measure || !m->plain.measure[0].nll ||
-        (m->swapped.measure && !m->swapped.measure[1].nll))
+    if (area.h < 3 || !has_losses(m))
         return;
     term_text(ui->term, area.y, area.x, area.w,
               m->swapped.measure ? "tokens that the swap makes hardest, in nats"
