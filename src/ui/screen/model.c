@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "app/call.h"
+#include "app/command/model.h"
 #include "ui/screen/model.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
@@ -83,6 +84,25 @@ static void take_swap(Modelling *m)
     m->shown_mixture = m->mixture;
     m->layers = (ModelLayers){ 0 };
     snprintf(m->shown, sizeof(m->shown), "%s", m->mechanism);
+}
+
+static void add_default(void *context, const char *name, const char *value)
+{
+    Text *line = context;
+
+    text_addf(line, "%s%s=%s", line->length ? ", " : "", name, value);
+}
+
+/* What the swap took without being given it. */
+static void say_defaults(Ui *ui)
+{
+    Text line = { 0 };
+
+    if (!ui->modelling->shown_mixture)
+        model_defaults(&(Swap){ .mechanism = ui->modelling->shown }, add_default, &line);
+    if (line.length)
+        ui_say(ui, ROLE_DIM, "not given, so the default: %s", text_str(&line));
+    text_free(&line);
 }
 
 /* The row of the chosen token, at itself: every row may see that key. */
@@ -174,8 +194,10 @@ static void take_task(Ui *ui, ModelTask task, bool done)
         begin_passes(ui);
     else if (task == MODEL_OPENING && !*m->problem)
         snprintf(m->problem, sizeof(m->problem), "opening was cancelled");
-    if (task == MODEL_SWAP && done)
+    if (task == MODEL_SWAP && done) {
         take_swap(m);
+        say_defaults(ui);
+    }
     if (task == MODEL_LAYER && done)
         take_layer(ui);
 }
