@@ -57,7 +57,9 @@ return {
                     .. "1/2 + 1/3 + ... + 1/%d is %.2f. Divide it by the number of rows."):format(
                     s[1].n, even(s[1].n))
             end,
-            explain = "This head gives far more to it than an even head would.",
+            explain = "This head gives far more to it than an even head would.\n"
+                .. "Over 256 tokens it gives less than half: attnscope heads and the screen 6 then "
+                .. "call it mixed, not sink.",
         },
         {
             title = "Why there?",

@@ -403,6 +403,9 @@ return {
     is(even, ">", 0.055)
     is(even, "<", 0.065)
     is(tales_head(3, 1, story, 64).first, ">", 3 * even)
+    is(tales_head(3, 1, story, 64).label, "==", "sink")
+    is(tales_head(3, 1, story, 256).label, "==", "mixed")
+    is(tales_head(3, 1, story, 256).first, "<", 0.5)
   end },
   { "17-sinks", "Its window=9 counts the token and the 8 before: the same keys", function(is)
     for query = 0, 95 do
