@@ -1182,6 +1182,7 @@ function Sweep:jsonl(path) end
 ---@field quality? table mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst; of a sample rows (of each head), and mass_margin, output_error_margin, total_variation_margin, kl_margin: half of the 95 % intervals
 ---@field stages? table[] name, iteration, flops, bytes, intensity, time_ms, allocations, arena_peak, heap_peak of each; gpu of a run on a GPU: span_ms [events], busy_ms, copy_ms, launches [activity], idle_ms, and what gpu.counters has, of the stage
 ---@field tensors? table<string, string> where tensor parameters are from
+---@field notes? string[] of the run: how a parameter was read
 ---@field warnings? string[] of the run
 ---@field environment? table the machine
 
