@@ -1,4 +1,4 @@
-/* test_plots_shared.c -- plots of one page: a name has one colour, one key names all, all fit it. */
+/* test_plots_shared.c -- plots of one page: a name has one colour, one key names all, all fit. */
 
 #include "check.h"
 #include "draw/figure/scene.h"
