@@ -245,7 +245,7 @@ typedef struct PngOptions {
 bool figure_format(const char *path, const PngOptions *options, FigureFormat *out, Error *err);
 /* "6.75", "6.75in", "8.5cm", "85mm" or "246pt" (TeX's, 72.27 an inch) as inches; NaN: none. */
 double figure_width(const char *text);
-#define FIGURE_PAGE_HIGH 9.0 /* inches of a page of print; plots get lower to fit it */
+#define FIGURE_PAGE_HIGH 9.5 /* inches of a page of print; plots get lower to fit it */
 /* Inches that its page is wide: as requested, else the theme's for one column or several. */
 double figure_inches(const Figure *figure, const PngOptions *options);
 /* Inches that its page is high, as it would be drawn; false with an error. */

@@ -622,16 +622,23 @@ static bool settle_layout(Sheet *sheet, Error *err)
 #define FLAT_LEAST 0.6 /* of their default height that plots keep */
 #define FLAT_STEP  0.1
 
-/* Plots get lower where the figure would be higher than a page. */
+/* Plots get lower where the figure would be higher than a page, and that makes it fit; a slide has
+ * larger letters and no page. */
 static bool fit_page(Sheet *sheet, Error *err)
 {
-    double page = FIGURE_PAGE_HIGH * sheet->style.dpi * sheet->style.theme->type;
+    double page = FIGURE_PAGE_HIGH * sheet->style.dpi;
     bool   ok = true, plots = false;
 
     for (int k = 0; k < sheet->figure->count; k++)
         plots = plots || sheet->figure->panels[k].plot;
-    while (ok && plots && sheet->layout.height > page && sheet->flat > FLAT_LEAST + 1e-6) {
+    if (!plots || sheet->style.theme->type > 1)
+        return true;
+    while (ok && sheet->layout.height > page && sheet->flat > FLAT_LEAST + 1e-6) {
         sheet->flat -= FLAT_STEP;
+        ok = settle_layout(sheet, err);
+    }
+    if (ok && sheet->layout.height > page) {
+        sheet->flat = 1;
         ok = settle_layout(sheet, err);
     }
     return ok;

@@ -217,6 +217,7 @@ TEST(ticks_are_round_and_few)
 }
 
 /* A number stays beside its name where there is room elsewhere. */
+
 /* A parameter is what tells two panels apart: it is never left out. */
 TEST(long_titles_stay_whole)
 {

@@ -153,7 +153,7 @@ TEST(an_axis_of_bytes_begins_at_a_power_of_two)
         plot->y.log = true;
         snprintf(plot->y.name, sizeof(plot->y.name), "%s", k ? "FLOPs" : "memory (bytes)");
         plot_settle(plot);
-        CHECK_NEAR(plot->y.lo, lows[k], 1e-6 * lows[k]);
+        CHECK_NEAR(plot->y.lo, lows[k], 1e-9);
         plot_free(plot);
     }
 }

@@ -1,4 +1,4 @@
-/* test_plots_shared.c -- plots of one page: a name has one colour, one key names all. */
+/* test_plots_shared.c -- plots of one page: a name has one colour, one key names all, all fit. */
 
 #include "check.h"
 #include "draw/figure/scene.h"
@@ -126,6 +126,36 @@ TEST(a_page_settles_the_colours_of_its_plots)
     assert_int_equal(named(scene.plots[1], "b")->hue, 1);
     scene_free(&scene);
     figure_free(figure);
+}
+
+TEST(plots_get_lower_to_fit_a_page)
+{
+    static const struct {
+        int         plots;
+        const char *theme;
+        double      least, most; /* inches */
+    } cases[] = { { 3, NULL, 6, 8 }, { 4, NULL, 8, FIGURE_PAGE_HIGH }, { 8, NULL, 15, 40 },
+                  { 4, "slide", FIGURE_PAGE_HIGH, 40 } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Error      err = ERROR_INIT;
+        Figure    *figure = figure_new(cases[i].plots, &err);
+        PngOptions options = { .width_inch = 3.25, .dpi = 60, .theme = cases[i].theme };
+        double     high;
+
+        figure->cols = 1;
+        figure->rows = cases[i].plots;
+        for (int k = 0; k < figure->count; k++) {
+            Plot *plot = plot_new(&err);
+
+            plot_add(plot, "a", CURVE_LINE, 2, false);
+            plot_settle(plot);
+            panel_init_plot(&figure->panels[k], plot, "time over n");
+        }
+        CHECK(figure_height(figure, &options, &high, &err), "%s", err.text);
+        CHECK(high > cases[i].least && high <= cases[i].most, "%zu: %.2f", i, high);
+        figure_free(figure);
+    }
 }
 
 SUITE(NULL, NULL)
