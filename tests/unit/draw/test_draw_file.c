@@ -604,6 +604,14 @@ TEST(rounds_are_told_apart_by_everybody)
         }
 }
 
+/* The address sanitizer asks for this: by itself it ends the program where an allocation is too
+ * large. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 /* So many pixels have no room anywhere. */
 TEST(an_image_too_large_for_memory_says_so)
 {
