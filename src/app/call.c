@@ -259,6 +259,14 @@ bool call_gives_once(const Call *call, Error *err)
                                  "and %.100s", t->flag, t->first, t->second);
 }
 
+bool call_to_stdout(const Call *call)
+{
+    for (int i = 0; i < call->file_count; i++)
+        if (!strcmp(call->files[i], "-"))
+            return true;
+    return false;
+}
+
 bool call_model_text(const Call *call, ModelText *out, Error *err)
 {
     *out = (ModelText){ .text = call->values[OPT_TEXT], .ids = call->values[OPT_IDS],

@@ -78,8 +78,10 @@ const Command *command_find(const char *name);
 int call_option(const Command *command, const char *word);
 /* words[0] is the command's name; -p=x, --param x, --flag=value, -n4 and "--". */
 bool call_parse(Call *call, const char *const *words, int count, Error *err);
-/* False: an option of one value is given two. */
+/* False with an error: an option of one value is given two. */
 bool call_gives_once(const Call *call, Error *err);
+/* A file of the call is standard output, so nothing else may be printed there. */
+bool call_to_stdout(const Call *call);
 /* Splits a typed line like a shell does (quotes, backslash); *storage owns. */
 bool call_split(const char *line, const char **words, int most, int *count, Text *storage,
                 Error *err);

@@ -417,6 +417,38 @@ bool text_ends_in(const char *text, const char *ending)
     return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
 
+/* ---- lines that differ in numbers -------------------------------------------------- */
+
+static size_t number_length(const char *at)
+{
+    return strspn(at, "0123456789.");
+}
+
+bool text_pass_numbers(const char **a, const char **b)
+{
+    size_t own = **a == TEXT_ANY_NUMBER ? 1 : number_length(*a), other = number_length(*b);
+
+    if (!own || !other)
+        return false;
+    *a += own;
+    *b += other;
+    return true;
+}
+
+bool text_same_words(const char *a, const char *b)
+{
+    for (;;) {
+        if (text_pass_numbers(&a, &b))
+            continue;
+        if (*a != *b)
+            return false;
+        if (!*a || *a == '\n')
+            return true;
+        a++;
+        b++;
+    }
+}
+
 /* ---- names ---------------------------------------------------------------------- */
 
 #define MAX_NAME 63 /* bytes that are compared */

@@ -89,6 +89,12 @@ bool text_ends_in(const char *text, const char *ending);
 /* Edits (insert, delete, replace, swap neighbours) from a to b, of their first 63 bytes. */
 int text_distance(const char *a, const char *b);
 
+#define TEXT_ANY_NUMBER 'N' /* in place of a number, in the first of two texts */
+/* Moves both past the numbers that begin there; false: one of them has none. */
+bool text_pass_numbers(const char **a, const char **b);
+/* The lines, each up to its end, differ in numbers alone. */
+bool text_same_words(const char *a, const char *b);
+
 #define ANY_SLIPS INT_MAX
 
 /* The name that is probably meant, of those offered: the first of the nearest; a name that holds

@@ -304,22 +304,10 @@ typedef struct WarningKind {
     int              count;
 } WarningKind;
 
-static bool differ_in_numbers(const char *a, const char *b)
-{
-    static const char digits[] = "0123456789.";
-
-    for (;; a++, b++) {
-        a += strspn(a, digits);
-        b += strspn(b, digits);
-        if (*a != *b || !*a)
-            return *a == *b;
-    }
-}
-
 static int count_warning(const ResultRow *row, const char *text, WarningKind *kinds, int count)
 {
     for (int k = 0; k < count; k++)
-        if (differ_in_numbers(kinds[k].text, text)) {
+        if (text_same_words(kinds[k].text, text)) {
             kinds[k].count++;
             return count;
         }

@@ -61,8 +61,8 @@ void results_note_broken(const Results *results, const char *path, int damaged_b
 /* Appends a line where points were not measured: how many of each status, and why the first. */
 void results_note_failed(const Results *results, Text *out);
 
-/* Appends the records' warnings, a line for each kind: those that differ in numbers alone are one
- * kind. */
+/* Appends the records' notes and warnings, a line for each kind: those that differ in numbers alone
+ * are one kind. */
 void results_note_warnings(const Results *results, Text *out);
 
 /* Appends a line where more threads than processors were free, of the rows of b (NULL: none) too:

@@ -425,24 +425,31 @@ static bool said_before(Text *all, const char *line)
     return before;
 }
 
-/* Prints "linformer: no causal form: ...", one line each; a repeated warning is printed once. */
-static void show_warnings(const Comparison *c, int room, Text *out)
+/* Prints those of a result's lines that are not in `all` yet. */
+static void show_lines(const Result *result, const char *lines, int room, Text *all, Text *out)
 {
-    Text note = { 0 }, line = { 0 }, all = { 0 };
+    Text note = { 0 }, line = { 0 };
 
-    for (int i = 0; i < 2 * c->count; i++) {
-        const Record *record = &c->results[i / 2]->record;
-        const char   *lines = i % 2 ? record->warnings : record->notes;
-
-        while (result_warning(c->results[i / 2], &lines, &line)) {
-            text_clear(&note);
-            text_addf(&note, "note  %s", text_str(&line));
-            if (!said_before(&all, text_str(&note)))
-                text_add_folded(out, text_str(&note), room, 6);
-        }
+    while (result_warning(result, &lines, &line)) {
+        text_clear(&note);
+        text_addf(&note, "note  %s", text_str(&line));
+        if (!said_before(all, text_str(&note)))
+            text_add_folded(out, text_str(&note), room, 6);
     }
     text_free(&note);
     text_free(&line);
+}
+
+/* Prints notes and warnings, "linformer: no causal form: ...", one line each; a repeated one is
+ * printed once. */
+static void show_warnings(const Comparison *c, int room, Text *out)
+{
+    Text all = { 0 };
+
+    for (int i = 0; i < c->count; i++) {
+        show_lines(c->results[i], c->results[i]->record.notes, room, &all, out);
+        show_lines(c->results[i], c->results[i]->record.warnings, room, &all, out);
+    }
     text_free(&all);
 }
 

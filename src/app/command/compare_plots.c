@@ -55,11 +55,9 @@ bool plot_refuse_formats(const Call *call, Error *err)
         return error_set(err, ERR_USAGE,
                          "a plot has no --csv or --md: --json prints its numbers, and without "
                          "--plot and -o they come as these");
-    for (int i = 0; call->values[OPT_JSON] && i < call->file_count; i++)
-        if (!strcmp(call->files[i], "-"))
-            return error_set(err, ERR_USAGE, "standard output has either the figure or --json: "
-                             "name a file with -o");
-    return true;
+    return !(call->values[OPT_JSON] && call_to_stdout(call)) ||
+           error_set(err, ERR_USAGE, "standard output has either the figure or --json: "
+                     "name a file with -o");
 }
 
 /* Draws the figure; with --json its numbers are printed, unless that is --keep's answer, and it is
@@ -204,7 +202,8 @@ static bool make_look(const Call *call, StudyLook *look, StudyGoal *goal, Error 
     *look = (StudyLook){ .now = (double)NAN,
                          .cursor = -1,
                          .title = call->values[OPT_TITLE],
-                         .caption = call->values[OPT_CAPTION] };
+                         .caption = call->values[OPT_CAPTION],
+                         .unsigned_names = call->values[OPT_JSON] && !call->file_count };
     if (keep && !goal_parse(keep, goal, err))
         return error_prefix(err, "--keep");
     look->goal = keep ? goal : NULL;

@@ -144,9 +144,8 @@ static void warn_of_height(const Call *call, const Figure *figure, const PngOpti
     double     other;
     bool       fits;
 
-    for (int i = 0; i < call->file_count; i++)
-        if (!strcmp(call->files[i], "-")) /* the figure itself goes there */
-            return;
+    if (call_to_stdout(call))
+        return;
     wide.high = NULL;
     wide.width_inch = PAGE_WIDE;
     fits = figure_inches(figure, png) < PAGE_WIDE &&
@@ -169,6 +168,7 @@ bool call_write_figure(const Call *call, const Figure *figure, Result *const *re
     png.high = &high;
     if (!call_save(call, figure, results, count, &png, err))
         return false;
+    /* An overview has a warning of its own; a theme may be for slides, which are no pages. */
     if (out && high > FIGURE_PAGE_HIGH && !call->values[OPT_OVERVIEW] && !call->values[OPT_THEME])
         warn_of_height(call, figure, &png, high, out);
     return true;
@@ -176,10 +176,8 @@ bool call_write_figure(const Call *call, const Figure *figure, Result *const *re
 
 void call_add_warnings(const Call *call, Result *const *results, int count, Text *out)
 {
-    for (int i = 0; i < call->file_count; i++)
-        if (!strcmp(call->files[i], "-")) /* the figure itself goes there */
-            return;
-    results_warnings(results, count, call_room(call), out);
+    if (!call_to_stdout(call))
+        results_warnings(results, count, call_room(call), out);
 }
 
 static void tell_files(Session *s, const Call *call)

@@ -93,6 +93,8 @@ bool model_swaps_differ(const ModelRun *r);
  * many as it takes)". */
 typedef void ModelDefault(void *context, const char *name, const char *value);
 void model_defaults(const Swap *swap, ModelDefault *each, void *context);
+/* The same as "window=7, scale=0". */
+void model_defaults_text(const Swap *swap, Text *out);
 
 void model_report(const ModelRun *r, Text *out); /* text, CSV or Markdown */
 void model_report_json(const ModelRun *r, Text *out);

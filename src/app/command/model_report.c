@@ -204,13 +204,6 @@ static void swap_table(const ModelRun *r, const ModelTextRun *run, TableStyle st
     table_free(&t);
 }
 
-static void add_default(void *context, const char *name, const char *value)
-{
-    Text *line = context;
-
-    text_addf(line, "%s%s=%s", line->length ? ", " : "", name, value);
-}
-
 /* What defaults took: a line for each swap that differs from those before it. */
 static void report_defaults(const ModelRun *r, Text *out)
 {
@@ -220,7 +213,7 @@ static void report_defaults(const ModelRun *r, Text *out)
         for (const Swap *s = &r->swaps[v]; s; s = s->also) {
             text_clear(&values);
             text_clear(&line);
-            model_defaults(s, add_default, &values);
+            model_defaults_text(s, &values);
             text_addf(&line, "default  %.*s: %s", (int)strcspn(s->mechanism, "("), s->mechanism,
                       text_str(&values));
             if (!values.length || strstr(text_str(&said), text_str(&line)))

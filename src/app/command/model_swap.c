@@ -307,6 +307,18 @@ void model_defaults(const Swap *swap, ModelDefault *each, void *context)
     mechanism_spec_free(&spec);
 }
 
+static void add_default(void *context, const char *name, const char *value)
+{
+    Text *line = context;
+
+    text_addf(line, "%s%s=%s", line->length ? ", " : "", name, value);
+}
+
+void model_defaults_text(const Swap *swap, Text *out)
+{
+    model_defaults(swap, add_default, out);
+}
+
 /* ---- how far the passes are --------------------------------------------------------- */
 
 void model_progress_times(const ModelProgress *p, double now, char *text, size_t size)

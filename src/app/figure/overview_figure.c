@@ -362,9 +362,8 @@ static void warn_of_height(const Figure *wall, const Call *call, const PngOption
     int64_t cols = wall->cols;
     Error   ignored = ERROR_INIT;
 
-    for (int i = 0; i < call->file_count; i++)
-        if (!strcmp(call->files[i], "-"))
-            return;
+    if (call_to_stdout(call))
+        return;
     if (!figure_height(wall, png, &high, &ignored) || high <= FIGURE_PAGE_HIGH)
         return;
     while (cols < wall->count && wall_height(wall->count, cols, wide) > FIGURE_PAGE_HIGH)

@@ -81,54 +81,19 @@ void reasons_sign(Reasons *all, const char *lines, Text *signs)
     }
 }
 
-#define DIGITS "0123456789."
-#define VARIES 'N' /* in place of numbers that differ */
-
-static size_t number_length(const char *at)
-{
-    return strspn(at, DIGITS);
-}
-
-/* The place in b of what is at a: past numbers on both sides. */
-static bool pass_numbers(const char **a, const char **b)
-{
-    size_t own = **a == VARIES ? 1 : number_length(*a), other = number_length(*b);
-
-    if (!own || !other)
-        return false;
-    *a += own;
-    *b += other;
-    return true;
-}
-
-/* The lines, each up to its end, have the same words. */
-static bool have_same_words(const char *a, const char *b)
-{
-    for (;;) {
-        if (pass_numbers(&a, &b))
-            continue;
-        if (*a != *b)
-            return false;
-        if (!*a || *a == '\n')
-            return true;
-        a++;
-        b++;
-    }
-}
-
-/* Appends line a with VARIES in place of the numbers that differ in b. */
+/* Appends line a with TEXT_ANY_NUMBER in place of the numbers that differ in b. */
 static void add_merged(const char *a, const char *b, Text *out)
 {
     while (*a && *a != '\n') {
         const char *from = a, *other = b;
 
-        if (!pass_numbers(&a, &b)) {
+        if (!text_pass_numbers(&a, &b)) {
             text_add_bytes(out, a++, 1);
             b++;
         } else if (a - from == b - other && !strncmp(from, other, (size_t)(a - from))) {
             text_add_bytes(out, from, (size_t)(a - from));
         } else {
-            text_addf(out, "%c", VARIES);
+            text_addf(out, "%c", TEXT_ANY_NUMBER);
         }
     }
     text_add(out, "\n");
@@ -141,7 +106,7 @@ static void merge_line(const char *line, Text *lines)
     bool found = false;
 
     for (const char *at = text_str(lines); *at; at = strchr(at, '\n') + 1) {
-        bool same = !found && have_same_words(at, line);
+        bool same = !found && text_same_words(at, line);
 
         add_merged(at, same ? line : at, &all);
         found = found || same;
@@ -301,26 +266,33 @@ void picture_warn(Figure *figure, const PanelChoice *panels, int count,
     reasons_free(&all);
 }
 
+/* Appends those of a result's lines that are not said yet, the mark before each. */
+static void add_marked(const Result *result, const Text *of, const char *mark, int room,
+                       Reasons *said, Text *out)
+{
+    const char *lines = text_str(of);
+    Text        line = { 0 }, words = { 0 };
+
+    while (result_warning(result, &lines, &line)) {
+        int before = said->count;
+
+        if (reason_at(said, text_str(&line)) < before)
+            continue;
+        text_clear(&words);
+        text_addf(&words, "%s  %s", mark, text_str(&line));
+        text_add_folded(out, text_str(&words), room, 9);
+    }
+    text_free(&line);
+    text_free(&words);
+}
+
 void results_warnings(Result *const *results, int count, int room, Text *out)
 {
     Reasons said = { .count = 0 };
-    Text    line = { 0 }, words = { 0 };
 
-    for (int i = 0; i < 2 * count; i++) {
-        const Run  *run = results[i / 2]->run;
-        const char *lines = text_str(i % 2 ? &run->warnings : &run->notes);
-
-        while (result_warning(results[i / 2], &lines, &line)) {
-            int before = said.count;
-
-            if (reason_at(&said, text_str(&line)) < before)
-                continue;
-            text_clear(&words);
-            text_addf(&words, "%s  %s", i % 2 ? "warning" : "note   ", text_str(&line));
-            text_add_folded(out, text_str(&words), room, 9);
-        }
+    for (int i = 0; i < count; i++) {
+        add_marked(results[i], &results[i]->run->notes, "note   ", room, &said, out);
+        add_marked(results[i], &results[i]->run->warnings, "warning", room, &said, out);
     }
     reasons_free(&said);
-    text_free(&line);
-    text_free(&words);
 }

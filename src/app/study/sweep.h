@@ -216,6 +216,10 @@ const char *verdict_word(Verdict v); /* "within"; "-": not known */
 const char *exponent_text(const Fit *fit, char *text, size_t size);
 /* Appends "bigbird(window=5) alibi": what distinguishes the series from others of these rows. */
 void series_name(const Results *rows, const ResultRow *row, Text *out);
+/* Appends " alibi causal": its settings that differ between these rows. */
+void series_setting(const Results *rows, const ResultRow *row, Text *out);
+/* Appends the claim without its explanation, which `list` prints. */
+void claim_words(const char *claim, Text *out);
 /* Number of fits that `word` asked for; *last: the last of them. */
 int  fits_of_word(const SeriesFit *fits, int count, const char *word, const SeriesFit **last);
 /* Appends the word where it asked for this series only, else the series' name. */

@@ -27,27 +27,31 @@ void run_fail(Run *r, ErrorCode code, const char *fmt, ...)
     va_end(args);
 }
 
+static void add_line(Text *lines, bool once, const char *fmt, va_list args)
+{
+    char line[400];
+
+    vsnprintf(line, sizeof(line), fmt, args);
+    if (!once || !strstr(text_str(lines), line))
+        text_addf(lines, "%s\n", line);
+}
+
 void run_warn(Run *r, const char *fmt, ...)
 {
-    char    line[400];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(line, sizeof(line), fmt, args);
+    add_line(&r->warnings, false, fmt, args);
     va_end(args);
-    text_addf(&r->warnings, "%s\n", line);
 }
 
 void run_note(Run *r, const char *fmt, ...)
 {
-    char    line[400];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(line, sizeof(line), fmt, args);
+    add_line(&r->notes, true, fmt, args);
     va_end(args);
-    if (!strstr(text_str(&r->notes), line))
-        text_addf(&r->notes, "%s\n", line);
 }
 
 /* ---- stages ----------------------------------------------------------------- */

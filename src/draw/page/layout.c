@@ -82,9 +82,9 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
     double strip = fmin((double)panel->rows * need->strip, 0.35 * room);
 
     if (panel->plot) {
-        out->cols = room;
         double flat = need->flat > 0 ? need->flat : 1;
 
+        out->cols = room;
         out->rows = max_of(panel->plot_h ? panel->plot_h : (int)(flat * PLOT_ASPECT * room), 1);
         out->cell_w = out->cell_h = 1;
         out->matrix = (Box){ .w = room, .h = (int)out->rows };

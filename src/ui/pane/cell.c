@@ -463,14 +463,14 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     }
 }
 
-/* What the pane's frame has no room for. */
-static void add_warnings(const Pane *pane, Text *out)
+/* What the pane's frame has no room for: "! linformer has no causal form". */
+static void add_lines(const Pane *pane, const Text *of, const char *mark, Text *out)
 {
-    const char *lines = text_str(&pane->result->run->warnings);
+    const char *lines = text_str(of);
     Text        line = { 0 };
 
     while (result_warning(pane->result, &lines, &line))
-        text_addf(out, "\n! %s", text_str(&line));
+        text_addf(out, "\n%s %s", mark, text_str(&line));
     text_free(&line);
 }
 
@@ -478,5 +478,6 @@ void inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 {
     add_facts(ui, pane, q, k, out);
     add_place(ui, pane, out);
-    add_warnings(pane, out);
+    add_lines(pane, &pane->result->run->warnings, "!", out);
+    add_lines(pane, &pane->result->run->notes, "note:", out);
 }

@@ -583,16 +583,16 @@ static void pane_fail(Ui *ui, Pane *pane, const char *text)
     ui_say(ui, ROLE_ERROR, "%s: %s", pane->request.mechanism, without_name(pane, text));
 }
 
-/* Shows a warning once: a live re-run must not repeat it or hide the answer to a key.  A lesson
- * says itself what matters, and the pane's frame and inspector have the warning. */
-static void say_warning(Ui *ui, const char *lines)
+/* Shows a warning or a note once: a live re-run must not repeat it or hide the answer to a key.  A
+ * lesson says itself what matters, and the inspector has the line. */
+static void say_first(Ui *ui, Role role, const char *lines)
 {
     char first[256];
 
     snprintf(first, sizeof(first), "%.*s", (int)strcspn(lines, "\n"), lines);
     if (first[0] && !strstr(text_str(&ui->log), first) && !ui->message[0] &&
         !lessons_docked(ui))
-        ui_say(ui, ROLE_WARN, "%s", first);
+        ui_say(ui, role, "%s", first);
 }
 
 /* The run has no view of the requested name: report that, and use the name of the view shown. */
@@ -620,8 +620,7 @@ static void tell_scripts(Ui *ui, const Pane *pane)
 
 static void accept_result(Ui *ui, Pane *pane, Result *result)
 {
-    const char *warnings = text_str(&result->run->warnings);
-    bool        first = !pane->result;
+    bool first = !pane->result;
 
     result_release(pane->result);
     pane->result = result;
@@ -638,7 +637,8 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     }
     if (first)
         settle_view(ui, pane);
-    say_warning(ui, warnings);
+    say_first(ui, ROLE_WARN, text_str(&result->run->warnings));
+    say_first(ui, ROLE_DIM, text_str(&result->run->notes));
     tell_scripts(ui, pane);
 }
 

@@ -397,19 +397,13 @@ static void add_plain(const char *label, Text *out)
     }
 }
 
-/* Where a search is after i steps that way, round the ends. */
-static int64_t round_at(int64_t from, int64_t i, int way, int64_t count)
-{
-    return ((from + way * i) % count + count) % count;
-}
-
 /* The next token from `from` that way which begins words that reach over several tokens; -1: none.
  */
 static int64_t find_words(char *const *tokens, int64_t count, int64_t from, int way,
                           const char *text, const char *between)
 {
     for (int64_t i = 1; i <= count; i++) {
-        int64_t at = round_at(from, i, way, count), end = at;
+        int64_t at = ui_round(from, way * i, count), end = at;
         size_t  first;
         Text    words = { 0 };
         char   *found;
@@ -437,7 +431,7 @@ static int64_t find_token(char *const *tokens, int64_t count, int64_t from, int 
     int64_t at;
 
     for (int64_t i = 1; tokens && i <= count; i++) {
-        at = round_at(from, i, way, count);
+        at = ui_round(from, way * i, count);
         if (strstr(tokens[at], text))
             return at;
     }

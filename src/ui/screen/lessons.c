@@ -441,7 +441,7 @@ void lessons_seek(Ui *ui, int way)
     Lessons *l = &ui->lessons;
 
     for (int i = 1; *l->sought && i <= l->count; i++) {
-        int at = ((l->cursor + way * i) % l->count + l->count) % l->count;
+        int at = (int)ui_round(l->cursor, way * i, l->count);
 
         if (item_has(&l->items[at], l->sought)) {
             lessons_choose(ui, at - l->cursor);
@@ -461,11 +461,9 @@ static void lessons_search(Ui *ui, const char *text)
     lessons_seek(ui, 1);
 }
 
-/* The dock of a lesson that runs, and the list of all. */
+/* ---- the list, drawn ------------------------------------------------------------------------ */
 
 #define WIDE_FROM 140 /* columns from which the list and the card share them evenly */
-
-/* ---- the list, drawn ------------------------------------------------------------------------ */
 
 static void draw_item(Ui *ui, int index, int y, Area area)
 {

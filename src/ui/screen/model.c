@@ -86,20 +86,13 @@ static void take_swap(Modelling *m)
     snprintf(m->shown, sizeof(m->shown), "%s", m->mechanism);
 }
 
-static void add_default(void *context, const char *name, const char *value)
-{
-    Text *line = context;
-
-    text_addf(line, "%s%s=%s", line->length ? ", " : "", name, value);
-}
-
 /* What the swap took without being given it. */
 static void say_defaults(Ui *ui)
 {
     Text line = { 0 };
 
     if (!ui->modelling->shown_mixture)
-        model_defaults(&(Swap){ .mechanism = ui->modelling->shown }, add_default, &line);
+        model_defaults_text(&(Swap){ .mechanism = ui->modelling->shown }, &line);
     if (line.length)
         ui_say(ui, ROLE_DIM, "not given, so the default: %s", text_str(&line));
     text_free(&line);
@@ -257,8 +250,8 @@ static void move_line(Ui *ui, int by)
         move_token(ui, by * (int)m->line_tokens);
 }
 
-/* To the token with the next smaller loss, or the next smaller loss that the swap adds; way -1: the
- * next larger.  From the first token on, which has none: the largest. */
+/* To the next hardest token: by its loss, or by what the swap adds to it.  way -1: back in that
+ * order.  From the first token, which has no loss: to the hardest. */
 static void move_hardest(Ui *ui, int way)
 {
     Modelling *m = open_now(ui);
@@ -478,9 +471,9 @@ static const Action own[] = {
     { "model_write", "w", IN_MODEL, "write",
       "the model writes on, and beside it the swapped one; again: the text", .run = write_on },
     { "model_hardest_next", "n", IN_MODEL, "=n N hardest",
-      "the token with the next smaller loss, or that the swap makes next hardest",
+      "the next hardest token: by its loss, or by what the swap adds to it",
       .run_with = move_hardest, .value = 1 },
-    { "model_hardest_before", "N", IN_MODEL, "", "the token with the next larger",
+    { "model_hardest_before", "N", IN_MODEL, "", "back in that order",
       .run_with = move_hardest, .value = -1 },
     { "model_plain", "x", IN_MODEL, "", "the model as it is again", .run = drop_swap },
     { "model_layer_before", "[", IN_MODEL, "=[ ] layer", "layer before",

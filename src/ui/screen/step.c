@@ -365,7 +365,7 @@ static int stage_sought(const Step *now, const char *words, int way)
 
     for (int notes = 0; notes < 2; notes++)
         for (int i = 1; i <= now->count; i++) {
-            int at = ((now->index + way * i) % now->count + now->count) % now->count;
+            int at = (int)ui_round(now->index, way * i, now->count);
 
             if (result_step(now->result, at, &step) && stage_has(&step, words, notes))
                 return at;

@@ -43,6 +43,11 @@ void ui_more(Ui *ui, int y, int x, int above, int below)
                    above > 0 ? "above" : "below");
 }
 
+int64_t ui_round(int64_t at, int64_t by, int64_t count)
+{
+    return ((at + by) % count + count) % count;
+}
+
 int ui_scroll(int top, int line, int room)
 {
     return line < top ? line : line >= top + room ? line - room + 1 : top;

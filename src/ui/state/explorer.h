@@ -354,6 +354,8 @@ void  ui_frame(Ui *ui, Area area, const char *title, bool focused);
 void  ui_window(Ui *ui, Area area, const char *title);
 /* The first line of a list in sight, so that `line` is among the `room` lines from there on. */
 int   ui_scroll(int top, int line, int room);
+/* The place in a list of `count` after `by` steps from `at`, round its ends. */
+int64_t ui_round(int64_t at, int64_t by, int64_t count);
 /* How many lines of a list are out of sight; nothing where all are seen. */
 void  ui_more(Ui *ui, int y, int x, int above, int below);
 /* The message line is taken: by a message, or by what runs. */

@@ -571,6 +571,16 @@ TEST(numbers_for_people_have_the_next_unit_in_time)
 }
 
 /* What a file or a name holds need not be UTF-8; JSON must be. */
+TEST(lines_with_the_same_words_differ_in_numbers_alone)
+{
+    assert_true(text_same_words("3 of 64 rows", "12 of 64 rows"));
+    assert_true(text_same_words("N of 64 rows", "1.5 of 7 rows"));
+    assert_true(text_same_words("3 rows\nand more", "4 rows\nand others"));
+    assert_false(text_same_words("3 of 64 rows", "of 64 rows"));
+    assert_false(text_same_words("3 rows", "3 row"));
+    assert_false(text_same_words("None", "3one "));
+}
+
 TEST(json_texts_are_utf8)
 {
     Text text = { 0 };

@@ -19,10 +19,10 @@ typedef struct Run Run;
 
 /* Fails the run unless the list holds one dilation, or one per head, all >= 1. */
 void dilation_check(Run *r, IndexList dilation);
-/* The caller calls pattern_finish.  COMPONENT_WINDOW where the dilation is 1, else
- * COMPONENT_STRIDED. */
 /* Notes that a window of even width is read as the next odd one; nothing of a default. */
 void window_note_even(Run *r, int64_t window);
+/* The caller calls pattern_finish.  COMPONENT_WINDOW where the dilation is 1, else
+ * COMPONENT_STRIDED. */
 Pattern *dilated_window(Run *r, int64_t window, IndexList dilation);
 /* Keys from the farthest one behind a token up to its own, in the head that reaches farthest. */
 int64_t dilated_window_span(const Run *r, int64_t window, IndexList dilation);
