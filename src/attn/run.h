@@ -389,10 +389,9 @@ void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *
                  const char *cols);
 void view_drawn(Run *r, const char *name, Tensor t); /* a drawn parameter */
 void view_fitted(Run *r, const char *name, Tensor t); /* one fitted on the input */
-/* connectivity and components (the latter only when with_components) */
+/* connectivity and components (the latter only when with_components): [n,m] where all heads have
+ * the same, else [h,n,m] */
 void view_pattern(Run *r, const Pattern *pattern, bool with_components);
-/* The same with components; these are [h,n,m] also where all heads have the same cells. */
-void view_pattern_of_heads(Run *r, const Pattern *pattern);
 /* the cells of one part, under a name of their own */
 View *view_cells(Run *r, const char *name, const Pattern *pattern);
 /* what COMPONENT_WINDOW (NULL: a window) and COMPONENT_OTHER mean in all views made so
@@ -449,8 +448,6 @@ void run_figure_int(Run *r, const char *name, int64_t value);
  * cache, evicted and evicted_mass (VIEWS_OF_CACHE).  Exact attention is that over the scores of
  * `in`. */
 void run_cache(Run *r, const AttendInput *in, const Pattern *held, uint8_t slots);
-/* The view connectivity of cells that each head chose: [n,m] where all chose alike. */
-void view_choice(Run *r, const Pattern *cells);
 /* The figure relative_error: |r->out - exact| / |exact| of Frobenius norms, exact attention being
  * that over the scores of `in`.  It counts nothing. */
 void run_relative_error(Run *r, const AttendInput *in);

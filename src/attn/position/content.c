@@ -85,7 +85,7 @@ static Tensor projected(Run *r, const XlParams *p, const AttendInput *in, int32_
                                                 .concat = p->pos_layout == LAYOUT_CONCAT });
     table = run_tensor3(r, DT_F32, proj.shape[0], rows, d);
     op_gemm(r, sines, false, proj, false, 1, 0, table, FLOP_NONE);
-    charge_projection(r, proj, needed.count);
+    charge_projection(r, proj, needed.none ? 0 : needed.count);
     *index = all ? position_index(r, in, content_row_of, &first) : needed.row;
     return table;
 }

@@ -147,7 +147,8 @@ static void list_distances(Distances *d, const int32_t *mark, int64_t entries)
         if (rows > 0)
             d->entry[d->count++] = (int32_t)x;
     }
-    if (!d->count)
+    d->none = !d->count;
+    if (d->none)
         d->entry[d->count++] = 0;
 }
 

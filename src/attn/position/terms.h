@@ -51,7 +51,8 @@ int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const
 typedef struct Distances {
     int32_t *row;   /* [entries]: place of each entry in the list; 0 where it is not needed */
     int32_t *entry; /* [count]: the list, rising */
-    int64_t  count; /* 1 at least */
+    int64_t  count; /* 1 at least, so that a table has a row */
+    bool     none;  /* no cell needs a distance */
 } Distances;
 Distances position_distances(Run *r, const AttendInput *in);
 

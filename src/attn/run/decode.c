@@ -164,6 +164,29 @@ DecodeCost decode_state(const Run *r, int64_t f, double made)
                          .decode_flops = h * (4 * features * e + 3 * features + e) + made };
 }
 
+static double flops_of_tokens(const Run *r, const void *params, int64_t n)
+{
+    Run       part = *r;
+    ArenaMark mark = arena_mark(r->arena);
+    double    flops;
+
+    part.n = part.m = n;
+    part.spec.views = false;
+    flops = flops_total(r->mechanism->flops(&part, params));
+    arena_release(r->arena, mark);
+    return flops;
+}
+
+DecodeCost decode_tokenless(const Run *r, const void *params)
+{
+    double last = (double)NAN;
+
+    if (!r->mechanism->flops_bound)
+        last = flops_of_tokens(r, params, r->n) -
+               (r->n > 1 ? flops_of_tokens(r, params, r->n - 1) : 0);
+    return (DecodeCost){ .decode_flops = last };
+}
+
 double decode_held(const Run *r, int64_t n)
 {
     Run  other = *r; /* forms read its sizes and parameters */

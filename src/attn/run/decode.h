@@ -60,6 +60,10 @@ DecodeCost decode_span(const Run *r, double span, double apart);
  * and, to divide by, f; `made`: FLOPs of the token's features. */
 DecodeCost decode_state(const Run *r, int64_t f, double made);
 
+/* Of a layer that keeps nothing of the tokens before.  The step is what the closed form of FLOPs
+ * gains by the last token; not known where that form is a bound.  A Mechanism.decode. */
+DecodeCost decode_tokenless(const Run *r, const void *params);
+
 /* Bytes that are held after n tokens, by the closed form; NaN: not known.  A rule that reaches past
  * the run's first key was cut there, so nothing is known of more tokens than the run has. */
 double decode_held(const Run *r, int64_t n);

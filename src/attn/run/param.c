@@ -61,12 +61,14 @@ static bool out_of_range(const Param *p, double value, const char *text, Error *
                          p->above_lo ? "greater than" : "at least", p->lo, text);
     return error_set(err, ERR_PARAM, "parameter %s: must be %s %g %s %g, got %s", p->name,
                      p->above_lo ? "greater than" : "from", p->lo,
-                     p->above_lo ? "and at most" : "to", p->hi, text);
+                     p->below_hi ? "and less than" : p->above_lo ? "and at most" : "to", p->hi,
+                     text);
 }
 
 static bool in_range(const Param *p, double value)
 {
-    return value >= p->lo && value <= p->hi && !(p->above_lo && value <= p->lo);
+    return value >= p->lo && value <= p->hi && !(p->above_lo && value <= p->lo) &&
+           !(p->below_hi && value >= p->hi);
 }
 
 static bool bind_int(const Param *p, const char *text, int64_t *at, Error *err)

@@ -46,6 +46,7 @@ typedef struct Param {
     size_t             offset;
     double             fallback, lo, hi; /* number, bool, enum index, flag bits, count */
     bool               above_lo;         /* lo itself is not allowed */
+    bool               below_hi;         /* nor hi */
     bool               even;             /* INT: must be even */
     bool               optional;         /* TEXT: may be absent; TENSOR always may */
     bool               number;           /* TENSOR: one number stands for shape [1] */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/ops/ops.h"
 #include "attn/ops/weights.h"
 #include "attn/pattern/node.h"
 #include "attn/run.h"
@@ -448,11 +449,61 @@ void view_fitted(Run *r, const char *name, Tensor t)
     view_made(r, name, t, ORIGIN_FITTED);
 }
 
+/* bits: what allows a cell counts too. */
+static bool same_runs(const PatternRow *a, const PatternRow *b, bool bits)
+{
+    for (int64_t x = 0; x < a->count && a->count == b->count; x++)
+        if (a->runs[x].start != b->runs[x].start || a->runs[x].count != b->runs[x].count ||
+            a->runs[x].step != b->runs[x].step || (bits && a->runs[x].bits != b->runs[x].bits))
+            return false;
+    return a->count == b->count;
+}
+
+/* Neighbours become one run; with `bits`, those that the same allows. */
+static void join_neighbours(PatternRow *row, bool bits)
+{
+    int64_t count = 0;
+
+    for (int64_t x = 0; x < row->count; x++) {
+        PatternRun run = row->runs[x], *last = count ? &row->runs[count - 1] : NULL;
+
+        run.step = run.count == 1 ? 1 : run.step;
+        if (last && last->step == 1 && run.step == 1 && last->start + last->count == run.start &&
+            (!bits || last->bits == run.bits))
+            last->count += run.count;
+        else
+            row->runs[count++] = run;
+    }
+    row->count = count;
+}
+
+static bool heads_agree(Run *r, const Pattern *cells, bool bits)
+{
+    PatternRow one = { 0 }, other = { 0 };
+    bool       same = !run_failed(r);
+
+    op_wait(r, "the host compares the cells of the heads");
+    for (int64_t i = 0; i < pattern_queries(cells) && same; i++) {
+        pattern_row(cells, 0, i, &one);
+        join_neighbours(&one, bits);
+        for (int64_t head = 1; head < r->h && same; head++) {
+            pattern_row(cells, head, i, &other);
+            join_neighbours(&other, bits);
+            same = same_runs(&one, &other, bits);
+        }
+    }
+    pattern_row_free(&one);
+    pattern_row_free(&other);
+    return same;
+}
+
+/* One plane where all heads have the same cells. */
 static View *add_matrix(Run *r, const char *name, ViewKind kind, DType dtype,
                         const Pattern *pattern)
 {
     int64_t shape[3] = { r->h, pattern_queries(pattern), pattern_keys(pattern) };
-    bool    shared = !pattern_per_head(pattern);
+    bool    shared = !pattern_per_head(pattern) ||
+                     heads_agree(r, pattern, kind == VIEW_COMPONENTS);
     View   *v = view_add(r, name, kind, dtype, shared ? 2 : 3, shared ? shape + 1 : shape);
 
     if (v)
@@ -481,14 +532,6 @@ void view_pattern(Run *r, const Pattern *pattern, bool with_components)
     add_matrix(r, "connectivity", VIEW_PATTERN, DT_U8, pattern);
     if (with_components)
         add_matrix(r, "components", VIEW_COMPONENTS, DT_U8, pattern);
-}
-
-void view_pattern_of_heads(Run *r, const Pattern *pattern)
-{
-    if (!pattern || !run_wants_views(r))
-        return;
-    add_matrix(r, "connectivity", VIEW_PATTERN, DT_U8, pattern);
-    view_reader(r, "components", VIEW_COMPONENTS, DT_U8, NULL, NULL, pattern);
 }
 
 void view_meanings(Run *r, const Pattern *pattern, const char *const *components)

@@ -86,7 +86,7 @@ static void h2o_run(Run *r, const void *opaque)
     held = held ? pattern_finish(r->arena, shape, held, false) : NULL;
     result = op_attend(r, &in, held);
     r->out = result.out;
-    view_pattern_of_heads(r, held);
+    view_pattern(r, held, true);
     if (held)
         view_meanings(r, held, kinds);
     view_attention(r, held, &in, result.lse);

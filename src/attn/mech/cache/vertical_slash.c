@@ -98,7 +98,7 @@ static void vertical_slash_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
-    view_pattern_of_heads(r, cells);
+    view_pattern(r, cells, true);
     if (cells)
         view_meanings(r, cells, kinds);
     view_attention(r, cells, &in, result.lse);

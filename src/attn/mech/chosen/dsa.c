@@ -199,7 +199,7 @@ static void dsa_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
-    view_choice(r, cells);
+    view_pattern(r, cells, false);
     view_attention(r, cells, &in, result.lse);
     run_last_row(r, cells);
     run_masses(r, &in, cells);

@@ -142,7 +142,7 @@ static void moba_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
-    view_choice(r, cells);
+    view_pattern(r, cells, false);
     view_reader(r, "components", VIEW_COMPONENTS, DT_U8, NULL, NULL, cells);
     view_meanings(r, cells, kinds);
     view_attention(r, cells, &in, result.lse);

@@ -433,7 +433,7 @@ static void show(Run *r, const Params *p, const Nsa *a, Pattern *read, Pattern *
     show_blocks(r, a);
     if (run_failed(r))
         return;
-    view_choice(r, all);
+    view_pattern(r, all, false);
     view_reader(r, "components", VIEW_COMPONENTS, DT_U8, NULL, NULL, all);
     view_meanings(r, all, kinds);
     if (p->compress == COMPRESS_MEAN)

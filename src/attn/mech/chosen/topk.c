@@ -122,7 +122,7 @@ static void topk_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
-    view_choice(r, cells);
+    view_pattern(r, cells, false);
     view_attention(r, cells, &in, result.lse);
     if (p->normalize == NORMALIZE_ALL) {
         Tensor share = tensor_with_rank(chosen.share, 3);

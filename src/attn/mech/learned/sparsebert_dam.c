@@ -111,6 +111,8 @@ static void sparsebert_dam_run(Run *r, const void *opaque)
         attend_rows(r, s);
     else
         attend_cells(r, s, cells);
+    if (!rows)
+        run_last_row(r, cells);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, dam_read_weights, s,
                 s->mask.hard ? cells : NULL);
 }
@@ -352,6 +354,21 @@ static Flops sparsebert_dam_flops(Run *r, const void *opaque)
                                 (double)s.h * n * (s.by_distance ? 1 : n) };
 }
 
+/* All keys and values are held.  A hard mask that is known before the scores reads the open cells
+ * of the last row; of one that depends on them, or that is multiplied, the step is not known. */
+static DecodeCost sparsebert_dam_decode(const Run *r, const void *opaque)
+{
+    Dam        s = dam_shape(r, opaque);
+    DecodeCost cost = decode_dense(r);
+
+    if (s.mask.hard) {
+        cost.step_bytes = decode_read(r);
+        cost.decode_flops = decode_row(r);
+    }
+    cost.decode_flops += (double)s.h * (s.by_distance ? 1 : (double)s.n);
+    return cost;
+}
+
 static const StageNote notes[] = {
     { "logits",
       "Every pair of tokens, or every distance, has a learned number: how much it wants to be "
@@ -405,4 +422,5 @@ const Mechanism mech_sparsebert_dam = {
     .run = sparsebert_dam_run,
     .flops = sparsebert_dam_flops,
     .flops_bound = true,
+    .decode = sparsebert_dam_decode,
 };

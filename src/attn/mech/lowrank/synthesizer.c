@@ -329,6 +329,7 @@ const Mechanism mech_synthesizer_dense = {
     .check = synthesizer_dense_check,
     .run = synthesizer_dense_run,
     .flops = synthesizer_dense_flops,
+    .decode = decode_tokenless,
     SYNTHESIZER,
 };
 
@@ -417,6 +418,7 @@ const Mechanism mech_synthesizer_random = {
     .params_size = sizeof(RandomParams),
     .run = synthesizer_random_run,
     .flops = synthesizer_random_flops,
+    .decode = decode_tokenless,
     SYNTHESIZER,
 };
 
@@ -573,6 +575,7 @@ const Mechanism mech_synthesizer_factorized_dense = {
     .check = synthesizer_factorized_dense_check,
     .run = synthesizer_factorized_dense_run,
     .flops = synthesizer_factorized_dense_flops,
+    .decode = decode_tokenless,
     SYNTHESIZER,
 };
 
@@ -697,5 +700,6 @@ const Mechanism mech_synthesizer_factorized_random = {
     .params_size = sizeof(FactorizedRandomParams),
     .run = synthesizer_factorized_random_run,
     .flops = synthesizer_factorized_random_flops,
+    .decode = decode_tokenless,
     SYNTHESIZER,
 };

@@ -520,4 +520,5 @@ const Mechanism mech_gmlp = {
     .check = gmlp_check,
     .run = gmlp_run,
     .flops = gmlp_flops,
+    .decode = decode_tokenless,
 };

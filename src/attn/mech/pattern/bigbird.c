@@ -102,6 +102,7 @@ static void bigbird_run(Run *r, const void *opaque)
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
     replay_offer_attend(r, &in, cells);
+    run_last_row(r, cells);
 }
 
 static Layout *bigbird_make_layout(Run *r, const Params *p)
@@ -201,7 +202,8 @@ static Pattern *token_cells(Run *r, const Layout *l)
 
     cells = pattern_union(a, cells, pattern_rows(a, blocks, l->global));
     cells = pattern_union(a, cells, pattern_cols(a, blocks, l->global));
-    cells = pattern_union(a, cells, pattern_table(a, blocks, &l->table, COMPONENT_RANDOM));
+    if (tensor_count(&l->table) > 0) /* an empty table would still have no rule */
+        cells = pattern_union(a, cells, pattern_table(a, blocks, &l->table, COMPONENT_RANDOM));
     return l->block == 1 ? cells : pattern_tile(a, tokens, l->block, cells);
 }
 
@@ -264,6 +266,15 @@ static Flops bigbird_flops(Run *r, const void *opaque)
                                     : run_count_cells(r, cells));
 }
 
+/* A global block at the end moves with every token, and its rows read all before it. */
+static DecodeCost bigbird_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    bool          moves = p->global_position == GLOBAL_ENDS && p->global > 1;
+
+    return moves ? decode_span(r, 0, 0) : decode_cells(r, opaque);
+}
+
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
     VIEW("random_blocks", VIEW_TENSOR, "drawn random blocks (when no file gives them)",
@@ -303,4 +314,5 @@ const Mechanism mech_bigbird = {
     .check = bigbird_check,
     .run = bigbird_run,
     .flops = bigbird_flops,
+    .decode = bigbird_decode,
 };

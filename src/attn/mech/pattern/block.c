@@ -282,4 +282,5 @@ const Mechanism mech_blockbert = {
     .params_size = sizeof(BlockbertParams),
     .run = blockbert_run,
     .flops = blockbert_flops,
+    .decode = decode_cells,
 };

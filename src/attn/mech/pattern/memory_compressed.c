@@ -90,6 +90,7 @@ static void memory_compressed_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     result = op_attend(r, &in, slots);
     r->out = result.out;
+    run_last_row(r, slots);
     a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots,
                              .sums = row_sums_of(r, r->h, 1, slots) };
     shortened_show(r, p, a, &v, slots);
@@ -268,6 +269,29 @@ static double side_flops(const Run *r, const Params *p, const Slots *s, const Si
     return is_mean(p, side) ? mean : mean * width;
 }
 
+/* Slots are kept, and the group that is not over as the sum that becomes one.  A slot is made once,
+ * when its group begins. */
+static DecodeCost memory_compressed_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Slots         s = shortened_slots_of(r, p), before = s;
+    Run           shorter = *r;
+    Side          k = keys(p, r->k), v = values(p, r->v);
+    double        token = (double)r->cache_bytes * decode_token(r), made;
+
+    shorter.n = shorter.m = r->n - 1;
+    if (r->n > 1)
+        before = shortened_slots_of(&shorter, p);
+    else
+        before.ranges = 0;
+    made = side_flops(r, p, &s, &k) + side_flops(r, p, &s, &v) -
+           side_flops(r, p, &before, &k) - side_flops(r, p, &before, &v);
+    return (DecodeCost){ .state_bytes = token * (double)slots_count(&s),
+                         .kv_bytes_per_token = token / (double)p->factor,
+                         .step_bytes = decode_read(r),
+                         .decode_flops = decode_row(r) + made };
+}
+
 static const ViewPromise views[] = {
     VIEW("connectivity", VIEW_PATTERN, "tokens behind the visible slots"),
     VIEW("components", VIEW_COMPONENTS, "what allows a cell"),
@@ -314,4 +338,5 @@ const Mechanism mech_memory_compressed = {
     .params_size = sizeof(Params),
     .run = memory_compressed_run,
     .flops = memory_compressed_flops,
+    .decode = memory_compressed_decode,
 };

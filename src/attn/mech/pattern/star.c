@@ -56,6 +56,7 @@ static void star_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
+    run_last_row(r, cells);
     if (p->relay == RELAY_MEAN)
         extra_tokens_split(r, result.out, 1, "output_relay", "relay");
     view_pattern(r, cells, true);
@@ -199,4 +200,5 @@ const Mechanism mech_star = {
     .check = star_check,
     .run = star_run,
     .flops = star_flops,
+    .decode = decode_cells,
 };

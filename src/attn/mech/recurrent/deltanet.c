@@ -41,11 +41,6 @@ static void deltanet_run(Run *r, const void *opaque)
     recurrent_finish(r, &p->common, out, &show);
 }
 
-static void deltanet_check(Run *r, const void *opaque)
-{
-    recurrent_check(r, &((const Params *)opaque)->common);
-}
-
 static Flops deltanet_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -114,7 +109,7 @@ const Mechanism mech_deltanet = {
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
-    .check = deltanet_check,
+    .check = recurrent_check,
     .run = deltanet_run,
     .flops = deltanet_flops,
     .decode = deltanet_decode,

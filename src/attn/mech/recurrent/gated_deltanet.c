@@ -93,11 +93,6 @@ static void gated_run(Run *r, const void *opaque)
     recurrent_finish(r, &p->common, out, &show);
 }
 
-static void gated_check(Run *r, const void *opaque)
-{
-    recurrent_check(r, &((const Params *)opaque)->common);
-}
-
 static Flops gated_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -168,7 +163,7 @@ const Mechanism mech_gated_deltanet = {
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
-    .check = gated_check,
+    .check = recurrent_check,
     .run = gated_run,
     .flops = gated_flops,
     .decode = gated_decode,

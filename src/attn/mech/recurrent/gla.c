@@ -73,11 +73,6 @@ static void gla_run(Run *r, const void *opaque)
     recurrent_finish(r, &p->common, out, &show);
 }
 
-static void gla_check(Run *r, const void *opaque)
-{
-    recurrent_check(r, &((const Params *)opaque)->common);
-}
-
 static Flops gla_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -147,7 +142,7 @@ const Mechanism mech_gla = {
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
-    .check = gla_check,
+    .check = recurrent_check,
     .run = gla_run,
     .flops = gla_flops,
     .decode = gla_decode,

@@ -155,7 +155,7 @@ static void log_linear_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    recurrent_check(r, &p->common);
+    recurrent_check(r, p);
     if (p->common.chunk & (p->common.chunk - 1))
         run_fail(r, ERR_PARAM, "log-linear: chunk=%lld: expected a power of two",
                  (long long)p->common.chunk);

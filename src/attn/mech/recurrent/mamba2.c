@@ -125,7 +125,7 @@ static void mamba2_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    recurrent_check(r, &p->common);
+    recurrent_check(r, p);
     if (p->dt_max > 0 && p->dt_min > p->dt_max)
         run_fail(r, ERR_PARAM, "mamba2: dt_min=%g is above dt_max=%g", p->dt_min, p->dt_max);
 }

@@ -46,10 +46,11 @@ typedef struct RecurrentParams {
     RECURRENT_PARAM(S, member, norm_eps, PARAM_TYPE_FLOAT, .fallback = 1e-5, .lo = 0,          \
                     .hi = 1e30, .help = "added to the mean square, or the variance"),          \
     RECURRENT_PARAM(S, member, span_mass, PARAM_TYPE_FLOAT, .fallback = 0.9, .lo = 0, .hi = 1, \
-                    .above_lo = true, .help = "share of a row that its span holds, below 1")
+                    .above_lo = true, .below_hi = true,                                        \
+                    .help = "share of a row that its span holds, below 1")
 
-/* Rejects span_mass = 1; warns that the mechanism is causal by construction. */
-void recurrent_check(Run *r, const RecurrentParams *p);
+/* Warns that the mechanism is causal by construction.  A Mechanism.check. */
+void recurrent_check(Run *r, const void *params);
 
 /* ---- inputs and gates ------------------------------------------------------------- */
 

@@ -103,7 +103,7 @@ static void retnet_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    recurrent_check(r, &p->common);
+    recurrent_check(r, p);
     if (p->layer >= p->layers)
         run_fail(r, ERR_PARAM, "retnet: layer=%lld is not below layers=%lld",
                  (long long)p->layer, (long long)p->layers);

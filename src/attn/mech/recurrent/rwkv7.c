@@ -244,11 +244,6 @@ static void rwkv7_run(Run *r, const void *opaque)
         add_bonus(r, bonus, in.v);
 }
 
-static void rwkv7_check(Run *r, const void *opaque)
-{
-    recurrent_check(r, &((const Params *)opaque)->common);
-}
-
 static Flops rwkv7_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -321,7 +316,7 @@ const Mechanism mech_rwkv7 = {
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
-    .check = rwkv7_check,
+    .check = recurrent_check,
     .run = rwkv7_run,
     .flops = rwkv7_flops,
     .decode = rwkv7_decode,

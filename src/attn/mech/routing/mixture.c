@@ -66,6 +66,7 @@ const Mechanism mech_switch = {
     .params = switch_params,
     .run = switch_run,
     .flops = switch_flops,
+    .decode = decode_tokenless,
     MIXTURE,
 };
 
@@ -93,7 +94,8 @@ static const ViewPromise two_expert_views[] = {
     .claim_decode = "yes (a tight capacity looks ahead)",                      \
     .views = two_expert_views,                                                 \
     .run = two_experts_run,                                                    \
-    .flops = two_experts_flops
+    .flops = two_experts_flops,                                                \
+    .decode = decode_tokenless
 
 /* The GShard layer: two experts for each token, the second by chance.
  *

@@ -506,4 +506,5 @@ const Mechanism mech_product_key_memory = {
     .params_size = sizeof(Params),
     .run = product_key_memory_run,
     .flops = product_key_memory_flops,
+    .decode = decode_tokenless,
 };
