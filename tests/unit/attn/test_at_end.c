@@ -105,6 +105,14 @@ static void check_output(const Fixture *f, const char *id, Sizes s)
     }
 }
 
+/* Cells of the last rows have one plane where the heads agree there, if not in the rows before. */
+static bool planes_fit(const View *end, const View *all)
+{
+    bool cells = all->kind == VIEW_PATTERN || all->kind == VIEW_COMPONENTS;
+
+    return view_planes(end) == view_planes(all) || (cells && view_planes(end) == 1);
+}
+
 /* A view with a row for each query. */
 static void check_view(const Fixture *f, const char *id, Sizes s, const char *name)
 {
@@ -114,12 +122,12 @@ static void check_view(const Fixture *f, const char *id, Sizes s, const char *na
     CHECK(!end == !all, "%s: %s in one run alone", id, name);
     if (!end || view_rows(all) != s.m)
         return;
-    CHECK(view_rows(end) == s.n && view_cols(end) == view_cols(all) &&
-              view_planes(end) == view_planes(all), "%s m=%d n=%d: %s is %dx%d", id, (int)s.m,
-          (int)s.n, name, (int)view_rows(end), (int)view_cols(end));
+    CHECK(view_rows(end) == s.n && view_cols(end) == view_cols(all) && planes_fit(end, all),
+          "%s m=%d n=%d: %s is %dx%dx%d", id, (int)s.m, (int)s.n, name, (int)view_planes(end),
+          (int)view_rows(end), (int)view_cols(end));
     assert_true(view_cols(all) <= 128);
     for (int64_t x = 0; x < view_planes(all) * s.n; x++) {
-        view_read(end, x / s.n, x % s.n, 0, view_cols(end), 1, own);
+        view_read(end, x / s.n % view_planes(end), x % s.n, 0, view_cols(end), 1, own);
         view_read(all, x / s.n, s.m - s.n + x % s.n, 0, view_cols(all), 1, want);
         for (int64_t j = 0; j < view_cols(all); j++)
             CHECK(fabsf(own[j] - want[j]) <= 1e-5f,
