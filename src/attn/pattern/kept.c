@@ -10,12 +10,13 @@
 #define NEVER   (-1)
 #define PERIOD_MOST (1 << 16) /* keys that are looked at for the share that is kept for ever */
 
-/* The farthest distance at which a key is read, a multiple of `step` as all others are. */
+/* The farthest distance at which a key is read, a multiple of `step` as all others are; with
+ * `local`, all are of pattern_log. */
 typedef struct Reach {
-    int64_t far, step;
+    int64_t far, step, local;
 } Reach;
 
-static const Reach never = { NEVER, 1 }, forever = { FOREVER, 1 };
+static const Reach never = { NEVER, 1, 0 }, forever = { FOREVER, 1, 0 };
 
 static Reach reach_of(const Pattern *p, int64_t j, bool outside);
 
@@ -30,21 +31,35 @@ static int64_t divisor_of(int64_t a, int64_t b)
     return a;
 }
 
+/* The largest distance of pattern_log up to far. */
+static int64_t log_distance(int64_t far, int64_t local)
+{
+    int64_t apart = 1;
+
+    if (!local || far < local || far == FOREVER)
+        return far;
+    while (apart <= (far - local + 1) / 2)
+        apart *= 2;
+    return local - 1 + apart;
+}
+
 /* Read in x or in y. */
 static Reach either(Reach x, Reach y)
 {
     if (x.far == NEVER || y.far == NEVER)
         return x.far == NEVER ? y : x;
-    return (Reach){ max_i64(x.far, y.far), divisor_of(x.step, y.step) };
+    return (Reach){ max_i64(x.far, y.far), divisor_of(x.step, y.step),
+                    x.local == y.local ? x.local : 0 };
 }
 
 /* Read in x and in y. */
 static Reach both(Reach x, Reach y)
 {
-    Reach out = { min_i64(x.far, y.far), 1 };
+    Reach out = { min_i64(x.far, y.far), 1, x.local ? x.local : y.local };
 
     if (out.far == NEVER)
         return never;
+    out.far = log_distance(log_distance(out.far, x.local), y.local);
     if (x.step / divisor_of(x.step, y.step) <= INT32_MAX / y.step)
         out.step = x.step / divisor_of(x.step, y.step) * y.step;
     if (out.far != FOREVER)
@@ -79,12 +94,13 @@ static Reach reach_of_rule(const Pattern *p, int64_t j)
 {
     switch (p->rule) {
     case RULE_NONE: return never;
-    case RULE_BAND: return p->a > 0 ? never : (Reach){ -p->a / p->c * p->c, p->c };
-    case RULE_SPAN: return (Reach){ p->span - 1, 1 };
-    case RULE_STRIDE: return (Reach){ FOREVER, p->a };
+    case RULE_BAND: return p->a > 0 ? never : (Reach){ -p->a / p->c * p->c, p->c, 0 };
+    case RULE_SPAN: return (Reach){ p->span - 1, 1, 0 };
+    case RULE_STRIDE: return (Reach){ FOREVER, p->a, 0 };
+    case RULE_LOG: return (Reach){ FOREVER, 1, p->a };
     case RULE_COLUMNS: return in_columns(p, j) ? forever : never;
     case RULE_PERIOD: return in_period(p, j) ? forever : never;
-    case RULE_ROWS: return j < p->b ? (Reach){ p->b - 1 - j, 1 } : never;
+    case RULE_ROWS: return j < p->b ? (Reach){ p->b - 1 - j, 1, 0 } : never;
     case RULE_RING: return j == p->a ? forever : never;
     default: return forever;
     }
@@ -105,8 +121,8 @@ static Reach reach_of_tile(const Pattern *p, int64_t j, bool outside)
 {
     Reach x = reach_of(p->x, j / p->a, outside);
 
-    return x.far == NEVER || x.far == FOREVER ? (Reach){ x.far, 1 }
-                                              : (Reach){ (x.far + 1) * p->a - 1, 1 };
+    return x.far == NEVER || x.far == FOREVER ? (Reach){ x.far, 1, 0 }
+                                              : (Reach){ (x.far + 1) * p->a - 1, 1, 0 };
 }
 
 static Reach reach_of_heads(const Pattern *p, int64_t j, bool outside)

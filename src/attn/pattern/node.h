@@ -38,6 +38,7 @@ enum {
     RULE_BAND,    /* as pattern_band */
     RULE_SPAN,    /* a row sees `span` keys, its own the last */
     RULE_STRIDE,  /* multiples of a */
+    RULE_LOG,     /* as pattern_log without a restart */
     RULE_COLUMNS, /* the a intervals of `table`, by every row */
     RULE_PERIOD,  /* as pattern_summary */
     RULE_ROWS,    /* some rows before b */

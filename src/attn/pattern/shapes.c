@@ -310,9 +310,10 @@ static void row_log(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart)
 {
-    int64_t repeat = restart < max_i64(s.n, s.m) ? restart : 0; /* else no room to repeat */
+    int64_t  repeat = restart < max_i64(s.n, s.m) ? restart : 0; /* else no room to repeat */
+    Pattern *p = node_with(a, s, row_log, COMPONENT_STRIDED, clamp_reach(local, s), repeat, 0);
 
-    return node_with(a, s, row_log, COMPONENT_STRIDED, clamp_reach(local, s), repeat, 0);
+    return pattern_ruled(p, restart > 0 ? RULE_UNKNOWN : RULE_LOG);
 }
 
 /* ---- flags: rows and columns ------------------------------------------------ */

@@ -37,6 +37,9 @@ static const struct {
     { "log(2)", 0, false },
     { "log(2,8)", 0, false },
     { "log(2,8)&block(8)", 2, false }, /* reads 5 keys back at most, of 7 in a block */
+    { "log(2)&block(5)", 0, false },
+    { "log(3)&window(31)", 0, false },
+    { "(log(2)+self)&window(31)", 9, false }, /* two kinds of distances: the window bounds */
     { "cols(4)", 0, false },
     { "cols([0,3,17])", 0, false },
     { "window(9)+cols(4)", 0, false },

@@ -28,6 +28,8 @@ void dilation_check(Run *r, IndexList dilation)
                      (long long)dilation.items[t]);
 }
 
+#define FARTHEST (INT64_MAX / 4) /* no sequence is as long */
+
 /* The reach is cut to the sequence before it is multiplied, so that no product overflows. */
 static int64_t keys_reach_of(const Run *r, int64_t window, int64_t dilation)
 {
@@ -36,9 +38,17 @@ static int64_t keys_reach_of(const Run *r, int64_t window, int64_t dilation)
     return k < most ? k : most;
 }
 
+/* The farthest distance, whatever the length. */
+static int64_t farthest_of(int64_t window, int64_t dilation)
+{
+    int64_t k = window / 2;
+
+    return k <= FARTHEST / dilation ? k * dilation : FARTHEST;
+}
+
 static Pattern *band_of(Run *r, PatternShape s, int64_t window, int64_t dilation)
 {
-    int64_t reach = keys_reach_of(r, window, dilation) * dilation;
+    int64_t reach = farthest_of(window, dilation);
 
     return pattern_band(r->arena, s, -reach, reach, dilation,
                         dilation > 1 ? COMPONENT_STRIDED : COMPONENT_WINDOW);
@@ -72,7 +82,7 @@ int64_t dilated_window_span(const Run *r, int64_t window, IndexList dilation)
     for (int64_t head = 0; head < r->h; head++) {
         int64_t delta = dilation_of(dilation, head);
 
-        span = max_i64(span, keys_reach_of(r, window, delta) * delta + 1);
+        span = max_i64(span, farthest_of(window, delta) + 1);
     }
     return span;
 }
