@@ -203,7 +203,7 @@ TEST(xl_charges_the_distances_that_cells_need)
     check_distances("axial", "width=8", 40, 40, true, 12);
     check_distances("streaming-llm", "sinks=2,window=4,positions=cache", 20, 20, true, 6);
     check_distances("streaming-llm", "sinks=2,window=4,positions=text", 20, 20, true, 20);
-    check_distances("pattern", "expr=none", 12, 12, false, 1); /* a table has a row at least */
+    check_distances("pattern", "expr=none", 12, 12, false, 0); /* no cell needs one */
 }
 
 /* A column pass with queries of its own projects its own distances, and the rows' only theirs: 7 of
