@@ -343,7 +343,7 @@ static bool judge_time(const Diff *d, Error *err)
 /* The row of b that differs from the first of a in the fewest things, and in what. */
 static void nearest_difference(const Diff *d, Text *out)
 {
-    const ResultRow *a = &d->a.rows[0];
+    const ResultRow *a = d->a.rows;
     int              fewest = INT_MAX;
 
     for (int i = 0; d->a.count && i < d->b.count; i++) {
@@ -362,7 +362,7 @@ static void nearest_difference(const Diff *d, Text *out)
 
 static bool refuse_apart(const Diff *d, Error *err)
 {
-    const ResultRow *a = &d->a.rows[0];
+    const ResultRow *a = d->a.rows;
     Text             what = { 0 };
 
     nearest_difference(d, &what);
