@@ -25,7 +25,6 @@ measured: $(BUILD)/attnscope $(unit_bin) $(BUILD)/tests/attnscope-emulated.so $(
 	$(Q)printf '%s\n' $(emulated_objects) >$(BUILD)/objects-kernels
 endif
 
-COUNT   ?= 60
 KERNELS ?= 15
 BUDGET  ?= 100
 SEED    ?= 1
@@ -44,4 +43,4 @@ mutants: deeper ## small changes of the program, one at a time: which do the tes
 	$(Q)[ -s build/coverage/map ] || $(MAKE) --no-print-directory coverage
 	$(Q)$(in_tree) BUILD=build/mutants CFLAGS='$(CFLAGS) -fPIC -g0' measured
 	$(Q)JOBS=$(JOBS) BUDGET=$(BUDGET) AGAIN=$(AGAIN) RESULTS='$(RESULTS)' \
-	    tools/mutants/run build/mutants build/coverage/map '$(SEED)' '$(COUNT)' '$(KERNELS)' '$(ROOM)' $(sources) $(kernels)
+	    tools/mutants/run build/mutants build/coverage/map '$(SEED)' '$(or $(COUNT),60)' '$(KERNELS)' '$(ROOM)' $(sources) $(kernels)

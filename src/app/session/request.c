@@ -284,10 +284,8 @@ bool request_first_look(Session *s, Request *request, const Mechanism *m, Error 
 
 static void add_assignment(const char *name, const char *value, int *count, Text *out)
 {
-    bool quote = strpbrk(value, ",=") && *value != '[';
-
-    text_addf(out, "%s%s=%s%s%s", (*count)++ ? "," : "(", name, quote ? "\"" : "", value,
-              quote ? "\"" : "");
+    text_add(out, (*count)++ ? "," : "(");
+    assignment_print(name, value, out);
 }
 
 /* below: NULL, or the request whose seed, position, causal, fit and device this one shares unless

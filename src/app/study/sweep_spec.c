@@ -22,6 +22,8 @@
 #define PROCESS_REPEATS 7
 #define AGAINST_PROCESSES 30
 
+#define FEW_TOKENS 16
+
 void sweep_spec_free(SweepSpec *spec)
 {
     words_free(&spec->mechanisms);
@@ -281,27 +283,37 @@ static bool take_axes(const Call *call, SweepSpec *out, Error *err)
     return true;
 }
 
+/* The lengths to try, until the input can be read: few tokens of a generator, which only has to
+ * accept its arguments; the shortest point's; the input's own, where that is too long for a file
+ * (the points report it). */
+static Input *read_shortest(Session *s, const SweepSpec *spec, bool generated, Error *err)
+{
+    int64_t     shortest = strtoll(spec->n.items[0], NULL, 10);
+    int64_t     lengths[] = { generated && shortest > FEW_TOKENS ? FEW_TOKENS : shortest, shortest, 0 };
+    InputChoice choice = { .layer = spec->layer, .d = spec->d, .heads = spec->heads };
+    Input      *in = NULL;
+
+    for (int k = 0; k < 3 && !in; k++) {
+        choice.n = lengths[k];
+        if (!k || lengths[k] != lengths[k - 1])
+            in = session_read_input(s, spec->input, &choice, err);
+    }
+    return in;
+}
+
 /* Hashes the input's content; loads no more than the shortest point needs. */
 static bool fingerprint_input(Session *s, SweepSpec *out, Error *err)
 {
-    InputChoice choice = { .layer = out->layer,
-                           .n = strtoll(out->n.items[0], NULL, 10),
-                           .d = out->d,
-                           .heads = out->heads };
-    Mapped      text = { .data = (const uint8_t *)out->input, .size = (int64_t)strlen(out->input) };
-    Input      *in;
+    bool   generated = !strncmp(out->input, "synthetic:", 10);
+    Mapped text = { .data = (const uint8_t *)out->input, .size = (int64_t)strlen(out->input) };
+    Input *in = read_shortest(s, out, generated, err);
 
-    in = session_read_input(s, out->input, &choice, err);
-    if (!in && choice.n) { /* too long for the file: the points report it */
-        choice.n = 0;
-        in = session_read_input(s, out->input, &choice, err);
-    }
     if (!in)
         return false;
     out->layer = in->layer;
     snprintf(out->input_sha256, sizeof(out->input_sha256), "%s", in->sha256);
     input_free(in);
-    if (!strncmp(out->input, "synthetic:", 10)) /* the generator's own hash includes n */
+    if (generated) /* the generator's own hash includes n */
         mapped_sha256(&text, 1, out->input_sha256);
     return true;
 }

@@ -515,6 +515,14 @@ bool assignments_set_tensor(Assignments *a, const char *name, Tensor tensor, con
     if (!*name || strlen(name) >= sizeof(slot->name))
         return error_set(err, ERR_PARAM, "parameter name '%.70s': expected 1 to %zu characters",
                          name, sizeof(slot->name) - 1);
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
+            return error_set(err, ERR_PARAM,
+                             "parameter name '%.70s': expected letters, digits, '_', '-' and '.'",
+                             name);
+    if (strchr(source, '"') && strchr(source, '\''))
+        return error_set(err, ERR_PARAM, "parameter %s: '%.70s' holds both kinds of quotes: use one",
+                         name, source);
     slot = assignments_slot(a, name);
     if (!slot || !(slot->text = strdup(source)))
         return error_set(err, ERR_NOMEM, "parameter '%s': not enough memory", name);
@@ -559,6 +567,29 @@ static size_t value_length(const char *s)
         else
             depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
     }
+}
+
+/* A value that assignments_parse reads as it stands: no quotes, brackets in pairs, no comma or
+ * '=' outside of them, no space at its ends. */
+static bool reads_bare(const char *value)
+{
+    size_t length = strlen(value);
+    int    depth = 0;
+
+    if (strpbrk(value, "\"'") || (strpbrk(value, ",=") && *value != '[') ||
+        value_length(value) != length ||
+        (length && (isspace((unsigned char)*value) || isspace((unsigned char)value[length - 1]))))
+        return false;
+    for (const char *c = value; *c && depth >= 0; c++)
+        depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
+    return !depth;
+}
+
+void assignment_print(const char *name, const char *value, Text *out)
+{
+    const char *quote = reads_bare(value) ? "" : strchr(value, '"') ? "'" : "\"";
+
+    text_addf(out, "%s=%s%s%s", name, quote, value, quote);
 }
 
 static char *param_trimmed(const char *s, size_t length)

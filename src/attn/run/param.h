@@ -115,7 +115,8 @@ typedef struct Assignments {
     int         count, capacity;
 } Assignments;
 
-/* Last assignment of a name wins. */
+/* Last assignment of a name wins.  A name is of letters, digits, '_', '-' and '.'; a text holds at
+ * most one kind of quotes.  So what assignment_print prints, assignments_parse reads again. */
 bool assignments_set(Assignments *a, const char *name, const char *text, Error *err);
 bool assignments_set_tensor(Assignments *a, const char *name, Tensor tensor, const char *source,
                             Error *err);
@@ -126,6 +127,8 @@ void assignments_free(Assignments *a);
 /* Splits "name=value,name=value" at commas outside brackets, quotes and
  * parentheses, and sets each. */
 bool assignments_parse(Assignments *a, const char *list, Error *err);
+/* "name=value", the value in quotes where it would be read otherwise without. */
+void assignment_print(const char *name, const char *value, Text *out);
 
 /* Defaults, then every assignment whose name is in the table.  `out` points at
  * the struct of the table. */

@@ -193,6 +193,40 @@ TEST(editors_step_inside_the_range)
     check_step("mode", "once", -1, "count");
 }
 
+static void check_read_again(const char *value)
+{
+    Assignments given = { 0 }, again = { 0 };
+    Text        list = { 0 };
+    Error       err = ERROR_INIT;
+
+    CHECK(assignments_set(&given, "a", value, &err), "%s: %s", value, err.text);
+    assignment_print("a", value, &list);
+    text_add(&list, ",b=2");
+    CHECK(assignments_parse(&again, text_str(&list), &err), "%s: %s", text_str(&list), err.text);
+    CHECK(again.count == 2 && !strcmp(again.items[0].text, value), "'%s' printed as %s", value,
+          text_str(&list));
+    assignments_free(&given);
+    assignments_free(&again);
+    text_free(&list);
+}
+
+TEST(a_printed_assignment_is_read_again)
+{
+    static const char *const values[] = { "",      "3",    "[1,2]", "window(3)+cols(4)", "a,b", "a=b",
+                                          "a\"b",  "\"a",  "a'b",   "'",  "f(", "[1,", ")", "][", " a",
+                                          "a ",    "[a\",b]", "\"a\",\"b\"" };
+    Assignments given = { 0 };
+    Error       err = ERROR_INIT;
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
+        check_read_again(values[i]);
+    assert_false(assignments_set(&given, "a", "\"'", &err));
+    assert_non_null(strstr(err.text, "both kinds of quotes"));
+    assert_false(assignments_set(&given, "a\"b", "1", &err));
+    assert_non_null(strstr(err.text, "expected letters, digits"));
+    assignments_free(&given);
+}
+
 /* The last digit that counts, on both sides of 0. */
 TEST(editors_step_by_a_power_of_ten)
 {
