@@ -54,15 +54,18 @@ static void lessons_json(const Listed *item, Json *json)
     jsonw_close(json, '}');
 }
 
-static void open_listed(Session *s, const Progress *progress, LessonFile *file, Listed *out)
+/* A damaged lesson is listed with what is wrong with it; false: memory is short. */
+static bool open_listed(Session *s, const Progress *progress, LessonFile *file, Listed *out,
+                        Error *err)
 {
-    Error err = ERROR_INIT;
+    Error why = ERROR_INIT;
 
     *out = (Listed){ .file = file };
-    out->lesson = lesson_open(s, file, &err);
+    out->lesson = lesson_open(s, file, &why);
     out->progress = progress_of(progress, file->id);
     if (!out->lesson)
-        snprintf(out->problem, sizeof(out->problem), "%s", err.text);
+        snprintf(out->problem, sizeof(out->problem), "%s", why.text);
+    return out->lesson || why.code != ERR_NOMEM || error_set(err, why.code, "%s", why.text);
 }
 
 static bool list(Session *s, bool as_json, Text *out, Error *err)
@@ -71,6 +74,7 @@ static bool list(Session *s, bool as_json, Text *out, Error *err)
     Progress   progress;
     Table      t = { .cols = 5 };
     Json       json = jsonw_to(out);
+    bool       ok = true;
 
     if (!lessons_find(&lessons, err))
         return false;
@@ -80,10 +84,10 @@ static bool list(Session *s, bool as_json, Text *out, Error *err)
     else
         table_cell(&t, "number"), table_cell(&t, "lesson"), table_cell(&t, "title"),
             table_cell(&t, "minutes"), table_cell(&t, "steps done");
-    for (int i = 0; i < lessons.count; i++) {
+    for (int i = 0; ok && i < lessons.count; i++) {
         Listed item;
 
-        open_listed(s, &progress, &lessons.files[i], &item);
+        ok = open_listed(s, &progress, &lessons.files[i], &item, err);
         if (as_json)
             lessons_json(&item, &json);
         else
@@ -100,7 +104,7 @@ static bool list(Session *s, bool as_json, Text *out, Error *err)
         text_add(out, "the list of what was done is damaged; what it still says is shown\n");
     table_free(&t);
     lessons_free(&lessons);
-    return true;
+    return ok;
 }
 
 /* ---- a lesson to be read ------------------------------------------------------------- */

@@ -36,6 +36,8 @@ struct Canvas {
     Rgb                paper;
     int                right, down; /* offset of images; Cairo moves the rest */
     bool               failed;      /* an image was not written */
+    cairo_surface_t  **images;      /* in a PDF: until it is finished */
+    int                image_count;
 };
 
 typedef struct Face {
@@ -235,12 +237,27 @@ Canvas *canvas_new_image(int width, int height, const Rgb *background, Error *er
     return canvas_new(CANVAS_PIXELS, width, height, 72, NULL, background, err);
 }
 
+/* Cairo cannot let go of a page of a PDF that it could not finish: it would copy the images, and
+ * crash where memory is still short. */
+static void drop_page(Canvas *c)
+{
+    bool broken = cairo_status(c->cairo) == CAIRO_STATUS_NO_MEMORY ||
+                  cairo_surface_status(c->surface) == CAIRO_STATUS_NO_MEMORY;
+
+    if (c->kind == CANVAS_PDF && (broken || c->failed))
+        return;
+    cairo_destroy(c->cairo);
+    cairo_surface_destroy(c->surface);
+    for (int k = 0; k < c->image_count; k++)
+        cairo_surface_destroy(c->images[k]);
+    free(c->images);
+}
+
 void canvas_free(Canvas *c)
 {
     if (!c)
         return;
-    cairo_destroy(c->cairo);
-    cairo_surface_destroy(c->surface);
+    drop_page(c);
     for (int k = 0; k < FACES; k++)
         if (c->fonts[k])
             cairo_font_face_destroy(c->fonts[k]);
@@ -459,12 +476,32 @@ static uint8_t *image_bytes(const Canvas *c, const Rgb *cells, const uint8_t *sk
     return bytes;
 }
 
-static void image_in_pdf(Canvas *c, int x, int y, uint8_t *bytes, int cols, int rows, int width,
-                         int height)
-{
-    cairo_surface_t *image = cairo_image_surface_create_for_data(bytes, CAIRO_FORMAT_ARGB32, cols,
-                                                                 rows, 4 * cols);
+static const cairo_user_data_key_t bytes_key;
 
+/* An image that owns bytes and stays until the page is finished: if it went before, Cairo would
+ * copy it, and crash where it cannot.  NULL: no memory, and bytes are freed. */
+static cairo_surface_t *kept_image(Canvas *c, uint8_t *bytes, int cols, int rows)
+{
+    cairo_surface_t **images = realloc(c->images, (size_t)(c->image_count + 1) * sizeof(*images));
+    cairo_surface_t  *image;
+
+    if (!images) {
+        free(bytes);
+        return NULL;
+    }
+    c->images = images;
+    image = cairo_image_surface_create_for_data(bytes, CAIRO_FORMAT_ARGB32, cols, rows, 4 * cols);
+    if (cairo_surface_set_user_data(image, &bytes_key, bytes, free) != CAIRO_STATUS_SUCCESS) {
+        cairo_surface_destroy(image);
+        free(bytes);
+        return NULL;
+    }
+    return images[c->image_count++] = image;
+}
+
+static void image_in_pdf(Canvas *c, int x, int y, cairo_surface_t *image, int cols, int rows,
+                         int width, int height)
+{
     cairo_save(c->cairo);
     cairo_translate(c->cairo, x, y);
     cairo_scale(c->cairo, (double)width / cols, (double)height / rows);
@@ -473,28 +510,31 @@ static void image_in_pdf(Canvas *c, int x, int y, uint8_t *bytes, int cols, int 
     cairo_rectangle(c->cairo, 0, 0, cols, rows);
     cairo_fill(c->cairo);
     cairo_restore(c->cairo);
-    cairo_surface_finish(image); /* Cairo has its own copy now */
-    cairo_surface_destroy(image);
 }
 
 void canvas_image(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip, int64_t cols,
                   int64_t rows, int width, int height)
 {
-    uint8_t *bytes;
+    cairo_surface_t *image = NULL;
+    uint8_t         *bytes;
 
     if (c->kind == CANVAS_PIXELS) {
         image_as_pixels(c, x + c->right, y + c->down, cells, skip, cols, rows, width, height);
         return;
     }
     bytes = image_bytes(c, cells, skip, cols * rows);
-    if (!bytes)
-        c->failed = true;
-    else if (c->svg)
+    if (bytes && c->svg) {
         c->failed |= !svg_image(c->svg, x + c->right, y + c->down, bytes, (int)cols, (int)rows,
                                 width, height, NULL);
+        free(bytes);
+        return;
+    }
+    if (bytes)
+        image = kept_image(c, bytes, (int)cols, (int)rows);
+    if (image)
+        image_in_pdf(c, x, y, image, (int)cols, (int)rows, width, height);
     else
-        image_in_pdf(c, x, y, bytes, (int)cols, (int)rows, width, height);
-    free(bytes);
+        c->failed = true;
 }
 
 /* ---- the file ------------------------------------------------------------------- */

@@ -317,7 +317,11 @@ static bool read_lesson(Lesson *lesson, const char *name, const char *text, size
         return error_set(err, ERR_NOMEM, "%s: not enough memory for Lua", name);
     lua_pushcfunction(fenced->L, read_all);
     lua_pushlightuserdata(fenced->L, &source);
-    return lua_pcall(fenced->L, 1, 0, 0) == LUA_OK || fail(fenced->L, name, err);
+    if (lua_pcall(fenced->L, 1, 0, 0) == LUA_OK)
+        return true;
+    if (arena_largest_refused(lesson->arena)) /* the lesson itself may be whole */
+        return error_set(err, ERR_NOMEM, "%s: not enough memory", name);
+    return fail(fenced->L, name, err);
 }
 
 static void lesson_facts_push(lua_State *L, const LessonFacts *facts);

@@ -36,7 +36,7 @@ struct TermDevice {
 #define PAIR_SLOTS  131072 /* power of two, at least twice the pairs */
 #define MOUSE_ON    "\033[?1002;1006h"
 #define MOUSE_OFF   "\033[?1002;1006l"
-#define RESET_BYTES MOUSE_OFF "\033[?1l\033>\033[0m\033[?25h\033[?1049l\r\n"
+#define RESET_BYTES MOUSE_OFF "\033[?1l\033>\033[0m\033[?1049l\033[?25h\r\n"
 
 typedef struct PairSlot {
     int fg, bg;
@@ -175,10 +175,12 @@ Term *term_open(const TermOptions *options, Error *err)
         error_set(err, ERR_INTERNAL, "opening the terminal: no pipe for signals");
         goto fail;
     }
+    signals_in_library(true);
     if (can.wanted == TERM_TRUE)
         term->device->screen = open_direct(&can);
     if (!term->device->screen)
         term->device->screen = newterm(NULL, stdout, stdin);
+    signals_in_library(false);
     if (!term->device->screen) {
         signals_restore();
         if (shortage_noted())
