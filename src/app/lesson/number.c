@@ -14,8 +14,7 @@ static const struct {
     double      factor;
 } units[] = { { "%", 1 },         { "x", 1 },           { "k", 1e3 },
               { "K", 1e3 },       { "M", 1e6 },         { "G", 1e9 },
-              { "T", 1e12 },      { "KiB", 0x1p10 },    { "MiB", 0x1p20 },
-              { "GiB", 0x1p30 } };
+              { "KiB", 0x1p10 },  { "MiB", 0x1p20 },    { "GiB", 0x1p30 } };
 #define UNITS (sizeof(units) / sizeof(*units))
 
 /* 0: no such prefix. */
@@ -217,13 +216,13 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* The letters at the end of the text may become a unit.  T is a key of lessons. */
+/* The letters at the end of the text may become a unit. */
 static bool begins_unit(const char *letters, const char *unit)
 {
     if (unit && begins(unit, letters))
         return true;
     for (size_t i = 0; i < UNITS; i++)
-        if (begins(units[i].name, letters) && *letters != 'T')
+        if (begins(units[i].name, letters))
             return true;
     return false;
 }
