@@ -523,7 +523,7 @@ void action_info(Ui *ui)
     if (!m)
         return;
     card_text(m, &text);
-    pager_open(ui, m->id, text_str(&text), false);
+    pager_open_prose(ui, m->id, text_str(&text));
     text_free(&text);
 }
 

@@ -51,8 +51,10 @@ void card_text(const Mechanism *m, Text *out)
     if (m->arxiv)
         text_addf(out, ", arXiv:%s", m->arxiv);
     if (m->problem)
-        text_addf(out, "\n\nProblem\n%s\nIdea\n%s\nPrice\n%s\n", m->problem, m->idea,
+        text_addf(out, "\n\nProblem\n%s\n\nIdea\n%s\n\nPrice\n%s\n", m->problem, m->idea,
                   m->price);
+    if (m->lesson && m->problem)
+        text_add(out, "\n");
     if (m->lesson)
         lesson_reference(m->lesson, out);
     text_addf(out, "\nclass %s", mechanism_classes(m, classes, sizeof(classes)));

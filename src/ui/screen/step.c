@@ -243,7 +243,7 @@ static double step_deadline(Ui *ui)
     return !ui->stepping.playing || ui->screen != SCREEN_STEP ? -1 : left > 0 ? left : 0.001;
 }
 
-static void stepping_play(Ui *ui)
+static void play_on(Ui *ui)
 {
     Stepping *s = &ui->stepping;
     Step      step;
@@ -257,13 +257,12 @@ static void stepping_play(Ui *ui)
     ui->dirty = true;
 }
 
-/* From where these stages were left, or from the first. */
-void stepping_play_to(Ui *ui, const Mechanism *mechanism, int until)
+void stepping_play_part(Ui *ui, const Mechanism *mechanism, int from, int until)
 {
     Stepping *s = &ui->stepping;
 
-    if (s->of != mechanism || s->at > until)
-        s->at = 0;
+    if (s->of != mechanism || s->at < from || s->at > until)
+        s->at = from;
     s->of = mechanism;
     s->token = 0;
     s->until = until;
@@ -703,7 +702,7 @@ static bool step_poll(Ui *ui)
 
     if (ui->screen != SCREEN_STEP)
         return false;
-    stepping_play(ui);
+    play_on(ui);
     for (int i = 0; i < 2; i++)
         changed |= drawing_poll(&ui->draughtsman, &ui->stepping.panes[i].drawing);
     return changed;

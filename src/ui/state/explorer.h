@@ -358,7 +358,7 @@ int   ui_scroll(int top, int line, int room);
 int64_t ui_round(int64_t at, int64_t by, int64_t count);
 /* How many lines of a list are out of sight; nothing where all are seen. */
 void  ui_more(Ui *ui, int y, int x, int above, int below);
-/* The message line is taken: by a message, or by what runs. */
+/* The message line is taken: by a message, by what runs, or by a window over the screen. */
 bool  ui_line_taken(const Ui *ui);
 /* Something runs that Ctrl-C would stop. */
 bool  ui_job_runs(const Ui *ui);
@@ -395,6 +395,7 @@ Pane *panes_focus(Ui *ui); /* NULL: no pane */
 bool ui_take(Ui *ui, Pane *pane);
 /* A text over the screen; from_end: its last lines first. */
 void pager_open(Ui *ui, const char *title, const char *text, bool from_end);
+void pager_open_prose(Ui *ui, const char *title, const char *text); /* lines of a readable width */
 /* The command line opens with this text in it. */
 void ui_prompt(Ui *ui, const char *text);
 
