@@ -533,19 +533,24 @@ static void say_slip(Ui *ui, uint32_t key)
                (char)key, last);
 }
 
+/* The letter of a choice, as A or a. */
+static bool is_choice(const LessonStep *step, uint32_t key)
+{
+    return is_sign(key) && (key | 0x20) >= 'a' && (key | 0x20) < 'a' + (uint32_t)step->choice_count;
+}
+
 /* Letters choose; where a number is asked for, keys type it. */
 static bool answer_key(Lessons *l, uint32_t key)
 {
     const LessonStep *step = &l->running->steps[l->step];
-    uint32_t          letter = key | 0x20; /* A as a */
 
     if (l->over || l->sight.answered || step->ask == LESSON_ASKS_NOTHING)
         return false;
     if (step->ask == LESSON_ASKS_NUMBER)
         return type_number(l, step, key);
-    if (!is_sign(key) || letter < 'a' || letter >= 'a' + (uint32_t)step->choice_count)
+    if (!is_choice(step, key))
         return false;
-    l->sight.chosen = (int)(letter - 'a');
+    l->sight.chosen = (int)((key | 0x20) - 'a');
     return true;
 }
 
@@ -574,14 +579,26 @@ static bool fits_page(const Lessons *l, const Action *action)
         return !point;
     if (!strcmp(action->id, "lesson_skip"))
         return point;
+    if (!strcmp(action->id, "zoom_in")) /* and out, whose minus begins a number */
+        return !asks || step->ask != LESSON_ASKS_NUMBER;
     if (!strcmp(action->id, "lesson_hint"))
         return !l->over && (step->hint.fixed || step->hint.make);
     return true;
 }
 
+bool lesson_takes(const Ui *ui, const Action *action)
+{
+    const Lessons    *l = &ui->lessons;
+    const LessonStep *step = &l->running->steps[l->step];
+    uint32_t          key = key_parse(action->keys, strcspn(action->keys, " "));
+    bool              asks = !l->over && !l->sight.answered;
+
+    return is_slip(l, key) ||
+           (asks && step->ask == LESSON_ASKS_NUMBER && goes_on(l, step, key)) ||
+           (asks && step->ask == LESSON_ASKS_CHOICE && is_choice(step, key));
+}
+
 bool lesson_hint(Ui *ui, const Action *action)
 {
-    uint32_t key = key_parse(action->keys, strcspn(action->keys, " "));
-
-    return !is_slip(&ui->lessons, key) && fits_page(&ui->lessons, action) && pane_hint(ui, action);
+    return !lesson_takes(ui, action) && fits_page(&ui->lessons, action) && pane_hint(ui, action);
 }

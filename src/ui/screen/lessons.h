@@ -104,6 +104,8 @@ LessonSplit lesson_split(const LessonPage *page, int held, int room, int scroll)
 bool lesson_key(Ui *ui, uint32_t key); /* true: taken */
 /* Letters of the actions that belong to a lesson alone (ui/shell/actions.def), for key_among. */
 extern const char lesson_own_keys[];
+/* The action's key is typed into the answer, or would be a slip of one. */
+bool lesson_takes(const Ui *ui, const struct Action *action);
 bool lesson_hint(Ui *ui, const struct Action *action); /* the last line lists it */
 void lesson_show(Ui *ui, int step);
 void lesson_facts(Ui *ui, LessonFacts *out);

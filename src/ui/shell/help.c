@@ -314,7 +314,8 @@ static void add_keys(const Ui *ui, Choices *list)
         if (list->count < CHOICES_MOST && !*ui->help.filter.text)
             list->items[list->count++] = (Choice){ .heading = groups[g].title };
         for (size_t i = 0; (action = action_at(i)); i++)
-            if (action->scope & scope && group_of(action) == g)
+            if (action->scope & scope && group_of(action) == g &&
+                !(scope & IN_LESSON && ui->lessons.running && lesson_takes(ui, action)))
                 add_choice(ui, list, (Choice){ .action = action });
         if (g == 0 && scope & IN_SCREENS)
             add_typed(ui, list);

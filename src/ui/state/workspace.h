@@ -36,7 +36,7 @@ typedef struct Workspace {
     int         screen, theme, glyphs;
     int         order; /* of the list */
     char        filter[512];
-    bool        marked[MARKS_MOST];
+    uint8_t     marked[MARKS_MOST];
     Arrangement arrangement;
     PanesLook   look;
     Marks       marks; /* undone, not saved */
