@@ -489,11 +489,12 @@ static int rail_width(const Step *now, int index)
     return term_width(text) + 1;
 }
 
-/* "1 hash > 2 sort > [3 attend 1/4] > ...", the present one in the middle. */
+/* "1 hash > 2 sort > [3 attend 1/4] > ... 8", the present one in the middle. */
 static void draw_rail(Ui *ui, const Step *now, Area area)
 {
     Term *term = ui->term;
     int   x = area.x + 1, first = now->index, width = 0;
+    char  last[16] = "";
 
     for (int i = now->index; i >= 0; i--) { /* whole names only */
         int wider = width + rail_width(now, i);
@@ -513,10 +514,10 @@ static void draw_rail(Ui *ui, const Step *now, Area area)
         result_step(now->result, i, &step);
         step_name(&step, name, sizeof(name));
         snprintf(text, sizeof(text), " %d %s ", i + 1, name);
-        if (i + 1 < now->count) /* the sign that more follows */
-            room -= 2;
+        if (i + 1 < now->count) /* the sign that more follows, and how many there are */
+            room -= 2 + snprintf(last, sizeof(last), " %d", now->count);
         if (i > now->index && term_width(text) > room) {
-            term_text(term, area.y, x, 2, " \xe2\x80\xa6", ui_style(ui, ROLE_DIM));
+            term_textf(term, area.y, x, 8, ui_style(ui, ROLE_DIM), " \xe2\x80\xa6%s", last);
             break;
         }
         x += term_text(term, area.y, x, room, text,
