@@ -255,10 +255,30 @@ static int draw_thumb(Ui *ui, Area area, int index)
            glyphs_size(look.glyphs).down;
 }
 
-static void draw_facts(Ui *ui, Area area, const Mechanism *m)
+#define LABEL 8 /* columns of a label and the blanks behind it */
+
+/* Beside its label; where that has no room, nearer to it or below. */
+static void draw_fact(Ui *ui, Area *area, const char *label, const char *value)
+{
+    int   width = term_width(value), near = term_width(label) + 1;
+    int   at = LABEL + width <= area->w ? LABEL : near + width <= area->w ? near : 2;
+    Area  box = { area->y + (at == 2), area->x + at, area->h - (at == 2), area->w - at };
+    int   used = at == 2;
+
+    if (area->h <= used)
+        return;
+    term_text(ui->term, area->y, area->x, area->w, label, ui_style(ui, ROLE_DIM));
+    used += term_paragraph(ui->term, box, value, ui_style(ui, ROLE_TEXT));
+    area->y += used;
+    area->h -= used;
+}
+
+#define AUTHORS_FROM 16 /* columns in which names are worth their lines */
+
+static void draw_authors(Ui *ui, Area *area, const Mechanism *m)
 {
     Text out = { 0 };
-    char classes[64];
+    int  used;
 
     text_addf(&out, "%s%s", m->authors ? m->authors : "", m->authors ? " " : "");
     if (m->year)
@@ -266,16 +286,27 @@ static void draw_facts(Ui *ui, Area area, const Mechanism *m)
     text_add(&out, "\n");
     if (m->arxiv)
         text_addf(&out, "arXiv:%s\n", m->arxiv);
-    text_addf(&out, "class   %s\ntime    %s\nmemory  %s\ncausal  %s\n",
-              mechanism_classes(m, classes, sizeof(classes)), m->claim_time ? m->claim_time : "-",
-              m->claim_memory ? m->claim_memory : "-",
-              m->always_causal ? "always" : m->causal ? "yes" : "no");
-    if (m->claim_decode)
-        text_addf(&out, "decode  %s\n", m->claim_decode);
-    if (lesson_place(m->lesson))
-        text_addf(&out, "lesson  %d %s\n", lesson_place(m->lesson), m->lesson);
-    term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_TEXT));
+    used = term_paragraph(ui->term, *area, text_str(&out), ui_style(ui, ROLE_TEXT));
+    area->y += used;
+    area->h -= used;
     text_free(&out);
+}
+
+static void draw_facts(Ui *ui, Area area, const Mechanism *m)
+{
+    char classes[64], lesson[64];
+
+    if (area.w >= AUTHORS_FROM)
+        draw_authors(ui, &area, m);
+    draw_fact(ui, &area, "class", mechanism_classes(m, classes, sizeof(classes)));
+    draw_fact(ui, &area, "time", m->claim_time ? m->claim_time : "-");
+    draw_fact(ui, &area, "memory", m->claim_memory ? m->claim_memory : "-");
+    draw_fact(ui, &area, "causal", m->always_causal ? "always" : m->causal ? "yes" : "no");
+    if (m->claim_decode)
+        draw_fact(ui, &area, "decode", m->claim_decode);
+    snprintf(lesson, sizeof(lesson), "%d %s", lesson_place(m->lesson), m->lesson ? m->lesson : "");
+    if (lesson_place(m->lesson))
+        draw_fact(ui, &area, "lesson", lesson);
 }
 
 #define LINES_MOST 1000

@@ -563,6 +563,8 @@ static void text_title(const Modelling *m, char *title, size_t size)
     if (f && f[1].nll && m->token > 0 && used < size)
         used += (size_t)snprintf(title + used, size - used, " (%+.3f)",
                                  f[1].nll[m->token - 1] - f[0].nll[m->token - 1]);
+    if (!f && used < size && m->plain.measure && m->plain.measure[0].nll)
+        snprintf(title + used, size - used, "; the brighter, the harder to predict");
     if (f && f[1].nll && used < size)
         snprintf(title + used, size - used, "; bars: each token's change, up to %.2f nats",
                  fabs(change_at(m, 0, m->reading.tokens.count)));

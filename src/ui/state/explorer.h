@@ -419,6 +419,7 @@ Area ui_whole(const Ui *ui);
 
 /* Lines of the message, or of what is typed; what is above makes room for them. */
 int  message_lines(const Ui *ui);
+bool console_hides(const Ui *ui); /* it leaves the screen too few rows, and takes them */
 int  console_height(const Ui *ui); /* rows that it takes at the bottom; 0: it is closed */
 /* Columns of a lesson's dock; the panes have the rest.  On narrow terminals none while the
  * panes have the keys. */
