@@ -411,9 +411,9 @@ static void help_draw(Ui *ui, Area all)
     if (h->top == h->line && h->top > 0 && list.items[h->top - 1].heading)
         h->top--; /* its heading with it */
     snprintf(title, sizeof(title), "%s  %d-%d/%d",
-             ui->compare.adding ? "Add a pane"
-             : h->palette       ? "Everything"
-             : !list.count      ? "Nothing found"
+             !list.count          ? "Nothing found"
+             : ui->compare.adding ? "Add a pane"
+             : h->palette         ? "Everything"
              : list.elsewhere   ? "No key for it here, but"
                                 : "What works here",
              list.count ? h->top + 1 : 0, h->top + room < list.count ? h->top + room : list.count,
