@@ -257,18 +257,36 @@ static int draw_thumb(Ui *ui, Area area, int index)
 
 #define LABEL 8 /* columns of a label and the blanks behind it */
 
-/* Beside its label; where that has no room, nearer to it or below. */
+/* Bytes of whole words that have room in so many columns, which are ASCII. */
+static int words_in(const char *text, int room)
+{
+    int length = 0;
+
+    for (int i = 0; text[i] && i <= room; i++)
+        if (text[i] == ' ' || (!text[i + 1] && i < room))
+            length = i + (text[i] != ' ');
+    return length;
+}
+
+/* Beside its label, nearer to it, or below; what has no room in a line begins beside it. */
 static void draw_fact(Ui *ui, Area *area, const char *label, const char *value)
 {
-    int   width = term_width(value), near = term_width(label) + 1;
-    int   at = LABEL + width <= area->w ? LABEL : near + width <= area->w ? near : 2;
-    Area  box = { area->y + (at == 2), area->x + at, area->h - (at == 2), area->w - at };
-    int   used = at == 2;
+    int  width = term_width(value), near = term_width(label) + 1, used;
+    int  at = LABEL + width <= area->w ? LABEL : near;
+    bool beside = at + width <= area->w;
+    int  first = !beside && width > area->w - 2 ? words_in(value, area->w - near) : 0;
 
-    if (area->h <= used)
+    if (area->h <= 0)
         return;
     term_text(ui->term, area->y, area->x, area->w, label, ui_style(ui, ROLE_DIM));
-    used += term_paragraph(ui->term, box, value, ui_style(ui, ROLE_TEXT));
+    if (first)
+        term_textf(ui->term, area->y, area->x + near, first, ui_style(ui, ROLE_TEXT), "%.*s",
+                   first, value);
+    value += first + (value[first] == ' ');
+    at = beside ? at : 2;
+    used = term_paragraph(ui->term, (Area){ area->y + !beside, area->x + at, area->h - !beside,
+                                            area->w - at }, value, ui_style(ui, ROLE_TEXT));
+    used += !beside;
     area->y += used;
     area->h -= used;
 }
