@@ -44,7 +44,8 @@ return {
             ask = {
                 "A window of near keys would find few of them. Why?",
                 choices = {
-                    { "the weights are too small", "The bright cells are far from 0." },
+                    { "the weights are too small",
+                      "Members of a group have large weights: the bright cells." },
                     { "members of a group are far apart in the text",
                       "A window knows where a key is, not what it is." },
                     { "the matrix is not square", "It is: 64 queries, 64 keys." },

@@ -81,7 +81,7 @@ return {
                 },
                 answer = 1,
             },
-            hint = "Which key do all rows of the triangle have?",
+            hint = "In causal order, row i sees the keys 0 to i. Which key is in every row?",
             explain = [[
                 Training of large models does the same: such a token is called an attention sink
                 (Xiao et al. 2023).

@@ -100,3 +100,55 @@ void result_head_scores(const Result *result, HeadScores *out, Threads *threads,
     threads_run(threads, run->h, score_head, &job);
     free(earlier);
 }
+
+/* ---- the leading head ------------------------------------------------------------------ */
+
+static void take_leading(const Result *result, int64_t layer, HeadScore by, HeadPlace *out)
+{
+    atomic_bool cancel = false;
+    Threads    *threads = threads_new(1);
+    int64_t     heads = result->run->h;
+    HeadScores *scores = calloc((size_t)heads, sizeof(*scores));
+
+    if (threads && scores)
+        result_head_scores(result, scores, threads, &cancel);
+    for (int64_t head = 0; threads && scores && head < heads; head++) {
+        double score = head_score(&scores[head], by);
+
+        if (scores[head].label && !isnan(score) && !(score <= out->score))
+            *out = (HeadPlace){ layer, head, score };
+    }
+    free(scores);
+    threads_free(threads);
+}
+
+static bool lead_of_layer(Session *s, const char *spec, int64_t layer, HeadScore by,
+                          HeadPlace *out, Error *err)
+{
+    InputChoice choice = INPUT_CHOICE_DEFAULT;
+    Request     request = REQUEST_INIT;
+    Result     *result = NULL;
+
+    choice.layer = layer;
+    if (session_load(s, spec, &choice, err) && request_parse(s, &request, "full", err))
+        result = session_run_ok(s, &request, err);
+    if (result)
+        take_leading(result, layer, by, out);
+    result_release(result);
+    request_free(&request);
+    return result != NULL;
+}
+
+bool input_leading_head(const char *spec, HeadScore by, HeadPlace *out, Error *err)
+{
+    Session    *s = session_new(err);
+    InputChoice choice = INPUT_CHOICE_DEFAULT;
+    bool        ok = s && session_load(s, spec, &choice, err);
+    int64_t     layers = ok ? session_input(s)->layers : 0;
+
+    *out = (HeadPlace){ -1, -1, -1 };
+    for (int64_t i = 0; ok && i < layers; i++)
+        ok = lead_of_layer(s, spec, input_layer_number(session_input(s), i), by, out, err);
+    session_free(s);
+    return ok && out->head >= 0;
+}

@@ -479,7 +479,11 @@ void missed_describe(const Missed *missed, int64_t head, Text *out)
 
     if (isnan(missed->found[at]))
         return;
-    text_addf(out, "%.1f %% of the %lld strongest keys of exact attention found%s (%.1f %% of "
-              "their weight)\n", 100 * missed->found[at], (long long)missed->keys,
-              missed->ranked ? " among as many of its own" : "", 100 * missed->mass[at]);
+    text_addf(out, "%.1f %% of the %lld strongest keys of exact attention ",
+              100 * missed->found[at], (long long)missed->keys);
+    if (missed->ranked)
+        text_addf(out, "are among the %lld strongest here", (long long)missed->keys);
+    else
+        text_add(out, "found");
+    text_addf(out, " (%.1f %% of their weight)\n", 100 * missed->mass[at]);
 }

@@ -224,6 +224,15 @@ bool margin_of_panel(const Result *result, const Result *minus, const MarginChoi
 void result_head_scores(const Result *result, HeadScores *out, Threads *threads,
                         const atomic_bool *cancel);
 
+typedef struct HeadPlace {
+    int64_t layer, head;
+    double  score;
+} HeadPlace;
+
+/* The head with the largest score among all layers of a small input, in exact attention.  False: it
+ * cannot be run, or no head has that score. */
+bool input_leading_head(const char *spec, HeadScore by, HeadPlace *out, Error *err);
+
 /* Cells: the score behind one cell of a result, its share of the output, and the same pair in exact
  * attention.
  *

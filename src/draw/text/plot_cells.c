@@ -221,9 +221,11 @@ static void put_band(Field *f, const PlotSeries *s, int series)
 
 /* ---- around ----------------------------------------------------------------- */
 
+/* Of two ticks that share a line only the first has its words. */
 static void put_y_axis(Field *f, const PlotTick *ticks, int count)
 {
     PlotCells *c = f->out;
+    int        above = -1;
 
     for (int y = 0; y < f->h; y++)
         cells_put(c, f->y + y, f->x - 1, f->utf8 ? 0x2502 : '|', PLOT_INK_AXIS);
@@ -231,6 +233,9 @@ static void put_y_axis(Field *f, const PlotTick *ticks, int count)
         int y = f->y + (int)lround((1 - ticks[k].place) * (f->h - 1));
         int width = utf8_columns(ticks[k].text);
 
+        if (y == above)
+            continue;
+        above = y;
         cells_text(c, y, f->x - 1 - width, width, ticks[k].text, PLOT_INK_TEXT, f->utf8);
         cells_put(c, y, f->x - 1, f->utf8 ? 0x2524 : '+', PLOT_INK_AXIS);
     }

@@ -191,10 +191,20 @@ static void draw_list_line(Ui *ui, const BrowseLine *line, int y, int x, int wid
     if (claim_width > width - 8 - term_width(m->id))
         claim_width = width - 8 - term_width(m->id);
     if (b->marked[line->index])
-        term_char(ui->term, y, x + 3, 0x25CF, here ? style : ui_style(ui, ROLE_MARK));
+        term_char(ui->term, y, x + 3, '0' + b->marked[line->index],
+                  here ? style : ui_style(ui, ROLE_MARK));
     term_text(ui->term, y, x + 5, width - claim_width - 8, line->text, style);
     term_text(ui->term, y, x + width - claim_width - 1, claim_width, claim,
               here ? style : ui_style(ui, ROLE_DIM));
+}
+
+static int count_marked(const Browse *b)
+{
+    int count = 0;
+
+    for (int i = 0; i < MARKS_MOST; i++)
+        count += b->marked[i] > 0;
+    return count;
 }
 
 static void draw_no_match(Ui *ui, Area area)
@@ -299,8 +309,7 @@ static void browse_draw(Ui *ui, Area area)
     }
     if (ui_line_taken(ui))
         return;
-    for (int i = 0; i < MARKS_MOST; i++)
-        marked += b->marked[i];
+    marked = count_marked(b);
     term_textf(ui->term, y, 1, area.w - 2, ui_style(ui, ROLE_DIM), "%d mechanism%s%s%s",
                list.mechanisms, list.mechanisms == 1 ? "" : "s",
                b->filter.length ? "  filter " : "", b->filter.text);
@@ -377,13 +386,14 @@ static void open_alone(Ui *ui, int index)
     panes_ask(ui);
 }
 
-static int count_marked(const Browse *b)
+/* As the last one; those after one that is not marked any more move up. */
+static void mark(Browse *b, int index)
 {
-    int count = 0;
+    int place = b->marked[index];
 
-    for (int i = 0; i < MARKS_MOST; i++)
-        count += b->marked[i];
-    return count;
+    b->marked[index] = place ? 0 : (uint8_t)(count_marked(b) + 1);
+    for (int i = 0; place && i < MARKS_MOST; i++)
+        b->marked[i] -= b->marked[i] > place;
 }
 
 void browse_open_chosen(Ui *ui)
@@ -455,7 +465,7 @@ void action_list_mark(Ui *ui)
     if (index >= 0 && !b->marked[index] && count_marked(b) == PANES_MOST)
         ui_say(ui, ROLE_WARN, "%d are marked; that is as many as fit side by side", PANES_MOST);
     else if (index >= 0)
-        b->marked[index] = !b->marked[index];
+        mark(b, index);
     list_move(ui, 1);
 }
 
@@ -469,9 +479,10 @@ void action_list_compare(Ui *ui)
     }
     history_note(ui);
     panes_clear(ui);
-    for (int i = 0; i < MARKS_MOST; i++)
-        if (b->marked[i])
-            panes_pick(ui, mechanism_at((size_t)i));
+    for (int place = 1; place <= PANES_MOST; place++)
+        for (int i = 0; i < MARKS_MOST; i++)
+            if (b->marked[i] == place)
+                panes_pick(ui, mechanism_at((size_t)i));
     ui->compare.now.focus = 0;
     ui->compare.align = true;
     ui->screen = SCREEN_COMPARE;
@@ -523,7 +534,7 @@ void action_info(Ui *ui)
     if (!m)
         return;
     card_text(m, &text);
-    pager_open(ui, m->id, text_str(&text), false);
+    pager_open_prose(ui, m->id, text_str(&text));
     text_free(&text);
 }
 

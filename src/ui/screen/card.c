@@ -51,8 +51,10 @@ void card_text(const Mechanism *m, Text *out)
     if (m->arxiv)
         text_addf(out, ", arXiv:%s", m->arxiv);
     if (m->problem)
-        text_addf(out, "\n\nProblem\n%s\nIdea\n%s\nPrice\n%s\n", m->problem, m->idea,
+        text_addf(out, "\n\nProblem\n%s\n\nIdea\n%s\n\nPrice\n%s\n", m->problem, m->idea,
                   m->price);
+    if (m->lesson && m->problem)
+        text_add(out, "\n");
     if (m->lesson)
         lesson_reference(m->lesson, out);
     text_addf(out, "\nclass %s", mechanism_classes(m, classes, sizeof(classes)));
@@ -253,10 +255,48 @@ static int draw_thumb(Ui *ui, Area area, int index)
            glyphs_size(look.glyphs).down;
 }
 
-static void draw_facts(Ui *ui, Area area, const Mechanism *m)
+#define LABEL 8 /* columns of a label and the blanks behind it */
+
+/* Bytes of whole words that have room in so many columns, which are ASCII. */
+static int words_in(const char *text, int room)
+{
+    int length = 0;
+
+    for (int i = 0; text[i] && i <= room; i++)
+        if (text[i] == ' ' || (!text[i + 1] && i < room))
+            length = i + (text[i] != ' ');
+    return length;
+}
+
+/* Beside its label, nearer to it, or below; what has no room in a line begins beside it. */
+static void draw_fact(Ui *ui, Area *area, const char *label, const char *value)
+{
+    int  width = term_width(value), near = term_width(label) + 1, used;
+    int  at = LABEL + width <= area->w ? LABEL : near;
+    bool beside = at + width <= area->w;
+    int  first = !beside && width > area->w - 2 ? words_in(value, area->w - near) : 0;
+
+    if (area->h <= 0)
+        return;
+    term_text(ui->term, area->y, area->x, area->w, label, ui_style(ui, ROLE_DIM));
+    if (first)
+        term_textf(ui->term, area->y, area->x + near, first, ui_style(ui, ROLE_TEXT), "%.*s",
+                   first, value);
+    value += first + (value[first] == ' ');
+    at = beside ? at : 2;
+    used = term_paragraph(ui->term, (Area){ area->y + !beside, area->x + at, area->h - !beside,
+                                            area->w - at }, value, ui_style(ui, ROLE_TEXT));
+    used += !beside;
+    area->y += used;
+    area->h -= used;
+}
+
+#define AUTHORS_FROM 16 /* columns in which names are worth their lines */
+
+static void draw_authors(Ui *ui, Area *area, const Mechanism *m)
 {
     Text out = { 0 };
-    char classes[64];
+    int  used;
 
     text_addf(&out, "%s%s", m->authors ? m->authors : "", m->authors ? " " : "");
     if (m->year)
@@ -264,16 +304,27 @@ static void draw_facts(Ui *ui, Area area, const Mechanism *m)
     text_add(&out, "\n");
     if (m->arxiv)
         text_addf(&out, "arXiv:%s\n", m->arxiv);
-    text_addf(&out, "class   %s\ntime    %s\nmemory  %s\ncausal  %s\n",
-              mechanism_classes(m, classes, sizeof(classes)), m->claim_time ? m->claim_time : "-",
-              m->claim_memory ? m->claim_memory : "-",
-              m->always_causal ? "always" : m->causal ? "yes" : "no");
-    if (m->claim_decode)
-        text_addf(&out, "decode  %s\n", m->claim_decode);
-    if (lesson_place(m->lesson))
-        text_addf(&out, "lesson  %d %s\n", lesson_place(m->lesson), m->lesson);
-    term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_TEXT));
+    used = term_paragraph(ui->term, *area, text_str(&out), ui_style(ui, ROLE_TEXT));
+    area->y += used;
+    area->h -= used;
     text_free(&out);
+}
+
+static void draw_facts(Ui *ui, Area area, const Mechanism *m)
+{
+    char classes[64], lesson[64];
+
+    if (area.w >= AUTHORS_FROM)
+        draw_authors(ui, &area, m);
+    draw_fact(ui, &area, "class", mechanism_classes(m, classes, sizeof(classes)));
+    draw_fact(ui, &area, "time", m->claim_time ? m->claim_time : "-");
+    draw_fact(ui, &area, "memory", m->claim_memory ? m->claim_memory : "-");
+    draw_fact(ui, &area, "causal", m->always_causal ? "always" : m->causal ? "yes" : "no");
+    if (m->claim_decode)
+        draw_fact(ui, &area, "decode", m->claim_decode);
+    snprintf(lesson, sizeof(lesson), "%d %s", lesson_place(m->lesson), m->lesson ? m->lesson : "");
+    if (lesson_place(m->lesson))
+        draw_fact(ui, &area, "lesson", lesson);
 }
 
 #define LINES_MOST 1000

@@ -496,7 +496,7 @@ static bool seek(Ui *ui, Pane *pane, int way)
              : find_token(input->q_tokens, input->n, q, way, c->sought);
     if (at < 0 || at >= (key ? pane->shape.cols : pane->shape.rows)) {
         ui_say(ui, ROLE_WARN, "'%s' not found%s", c->sought,
-               input->q_tokens ? ""
+               input->q_tokens ? "; Esc ends the search"
                                : ": this input has no token labels (q:12, k:5, 12:5 are numbers)");
         return false;
     }
@@ -541,8 +541,8 @@ static void compare_search(Ui *ui, const char *text)
             ui_hint(ui, "/ finds a token, q:12 a query, k:5 a key, 12:5 a cell");
         else if (seek(ui, pane, 1))
             ui_hint(ui, "'%s': n goes to the next, N to the one before; Esc ends it", c->sought);
-        else
-            end_search(ui);
+        else if (!session_input(ui->session)->q_tokens)
+            end_search(ui); /* no text is ever found here */
     }
 }
 

@@ -48,13 +48,40 @@ static void draw_page_line(Ui *ui, const LessonPage *page, int index, int y, Are
     term_text(ui->term, y, inside.x, inside.w, lesson_line(page, index), style);
 }
 
-/* Keeps the scroll position inside the text. */
-static void bound_scroll(Lessons *l, int lines, int room)
-{
-    int most = lines > room ? lines - room : 0;
+/* ---- what stays in sight ----------------------------------------------------------------- */
 
-    l->scroll = l->scroll > most ? most : l->scroll;
-    l->scroll = l->scroll < 0 ? 0 : l->scroll;
+#define WORDS_LEAST 3 /* lines of words above the rule */
+
+static int first_of(const LessonPage *page, LessonLineKind kind)
+{
+    int i = 0;
+
+    while (i < page->count && page->lines[i].kind != kind)
+        i++;
+    return i;
+}
+
+int lesson_held(const LessonPage *page, bool asks, int room)
+{
+    int task = first_of(page, LESSON_LINE_TASK);
+    int question = asks ? first_of(page, LESSON_LINE_QUESTION) : page->count;
+    int first = task < question ? task : question;
+
+    if (page->count - first + 1 + WORDS_LEAST <= room || question == page->count)
+        return first;
+    return question;
+}
+
+LessonSplit lesson_split(const LessonPage *page, int held, int room, int scroll)
+{
+    int most = page->count > room ? page->count - room : 0;
+    int kept = page->count - held;
+
+    kept = kept > room - 1 - WORDS_LEAST ? room - 1 - WORDS_LEAST : kept;
+    scroll = scroll > most ? most : scroll < 0 ? 0 : scroll;
+    if (page->count <= room || kept <= 0 || scroll + room >= held + kept)
+        return (LessonSplit){ .from = scroll, .words = page->count < room ? page->count : room };
+    return (LessonSplit){ .from = scroll, .words = room - 1 - kept, .kept = kept };
 }
 
 static const char *foot_words(const Ui *ui)
@@ -81,17 +108,35 @@ static void draw_dock_foot(Ui *ui, Area area, int below)
                    ui_style(ui, ROLE_GOOD), " %s ", text);
 }
 
-static void draw_lesson_page(Ui *ui, Area area, const LessonPage *page)
+/* Between words that go on and the question, which stays. */
+static void draw_rule(Ui *ui, Area inside, int y, int below)
 {
-    Lessons *l = &ui->lessons;
-    Area     inside = { area.y + 1, area.x + 2, area.h - 2, area.w - 4 };
-    int      from;
+    Style dim = ui_style(ui, ROLE_DIM);
 
-    bound_scroll(l, page->count, inside.h);
-    from = l->scroll;
-    for (int i = 0; i < inside.h && from + i < page->count; i++)
-        draw_page_line(ui, page, from + i, inside.y + i, inside);
-    draw_dock_foot(ui, area, page->count - from - inside.h);
+    for (int x = 0; x < inside.w; x++)
+        term_text(ui->term, y, inside.x + x, 1, "\xe2\x94\x80", dim);
+    term_textf(ui->term, y, inside.x + 2, inside.w - 2, dim, " %d more: PgDn ", below);
+}
+
+/* Lines from `held` on, an open task or question, stay in sight while the words before them scroll.
+ */
+static void draw_lesson_page(Ui *ui, Area area, const LessonPage *page, int held)
+{
+    Lessons    *l = &ui->lessons;
+    Area        inside = { area.y + 1, area.x + 2, area.h - 2, area.w - 4 };
+    LessonSplit split = lesson_split(page, held, inside.h, l->scroll);
+    int         below = page->count - split.from - split.words;
+
+    for (int i = 0; i < split.words; i++)
+        draw_page_line(ui, page, split.from + i, inside.y + i, inside);
+    for (int i = 0; i < split.kept; i++)
+        draw_page_line(ui, page, held + i, inside.y + split.words + 1 + i, inside);
+    if (split.kept)
+        draw_rule(ui, inside, inside.y + split.words, below - split.kept - 1);
+    draw_dock_foot(ui, area, split.kept ? 0 : below);
+    l->scroll = split.from;
+    l->rows = split.words;
+    l->whole = split.kept ? held + split.kept == page->count : below == 0;
 }
 
 /* The step's panes cannot be opened. */
@@ -176,7 +221,7 @@ static void draw_closing(Ui *ui, Area area)
     ui_frame(ui, area, l->running->title, lessons_focused(ui));
     if (lesson_closing(l->running, l->done, next ? next->lesson->title : NULL, area.w - 4, &page,
                        &err))
-        draw_lesson_page(ui, area, &page);
+        draw_lesson_page(ui, area, &page, page.count);
     else
         draw_trouble(ui, area, err.text);
     lesson_page_free(&page);
@@ -205,7 +250,7 @@ static void lesson_draw(Ui *ui, Area area)
     else if (ui_has(ui, SCREEN_PARAMS) && params_area(ui).x < area.w)
         draw_brief(ui, area, title);
     else if (lesson_page(l->running, l->step, &facts, &l->sight, area.w - 4, &page, &err))
-        draw_lesson_page(ui, area, &page);
+        draw_lesson_page(ui, area, &page, lesson_held(&page, !l->sight.answered, area.h - 2));
     else
         draw_trouble(ui, area, err.text);
     lesson_page_free(&page);

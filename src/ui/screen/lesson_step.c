@@ -259,7 +259,8 @@ static void follow_device(Ui *ui)
         snprintf(l->problem, sizeof(l->problem), "%s", err.text);
 }
 
-/* Plays to the stage that the step is about, once there is a run with stages. */
+/* Plays from the stage before the one that the step is about, once there is a run with stages: the
+ * words are never beside the picture of a stage long before. */
 static void go_to_stage(Ui *ui)
 {
     Lessons *l = &ui->lessons;
@@ -270,7 +271,7 @@ static void go_to_stage(Ui *ui)
     if (!l->at || !pane || !pane->result || pane->job)
         return;
     if (result_steps_at(pane->result, l->at, &from, &to, &err)) {
-        stepping_play_to(ui, pane->result->run->mechanism, to - 1);
+        stepping_play_part(ui, pane->result->run->mechanism, from > 0 ? from - 1 : 0, to - 1);
     } else {
         snprintf(l->problem, sizeof(l->problem), "%s", err.text);
     }
@@ -434,13 +435,19 @@ void action_lesson_answer(Ui *ui)
         answer_number(ui, step, right);
 }
 
-/* The choices, which stand below the words, come into sight. */
+/* Choices and field, which stand below the words, come into sight. */
+static void show_answers(Lessons *l)
+{
+    if (!l->whole)
+        l->scroll = LESSON_END;
+}
+
 static void choose(Lessons *l, int choice)
 {
     int count = l->running->steps[l->step].choice_count;
 
     l->sight.chosen = (choice + count) % count;
-    l->scroll = LESSON_END;
+    show_answers(l);
 }
 
 /* A choice, or a line of the words where there is none. */
@@ -455,12 +462,13 @@ void lesson_move(Ui *ui, int by)
         choose(l, l->sight.chosen >= 0 ? l->sight.chosen + by : by > 0 ? 0 : -1);
 }
 
-void lesson_scroll(Ui *ui, int by)
+void lesson_scroll(Ui *ui, int pages)
 {
-    ui->lessons.scroll += by;
+    ui->lessons.scroll += pages * (ui->lessons.rows > 2 ? ui->lessons.rows - 1 : 1);
 }
 
-/* Whether the key continues a number or its unit; other keys keep their usual meaning. */
+/* Whether the key continues a number or its unit; other keys keep their usual meaning: a point
+ * begins no number, it goes on to the next step. */
 static bool goes_on(const Lessons *l, const LessonStep *step, uint32_t key)
 {
     char text[sizeof(l->field.text) + 2];
@@ -470,7 +478,7 @@ static bool goes_on(const Lessons *l, const LessonStep *step, uint32_t key)
     if (key < ' ' || key > '~')
         return false;
     snprintf(text, sizeof(text), "%s%c", l->judged ? "" : l->field.text, (char)key);
-    return text[0] != ' ' && lesson_number_begins(text, step->unit);
+    return text[0] != ' ' && text[0] != '.' && lesson_number_begins(text, step->unit);
 }
 
 /* Typing replaces a wrong number; Backspace edits it. */
@@ -525,26 +533,31 @@ static void say_slip(Ui *ui, uint32_t key)
                (char)key, last);
 }
 
+/* The letter of a choice, as A or a. */
+static bool is_choice(const LessonStep *step, uint32_t key)
+{
+    return is_sign(key) && (key | 0x20) >= 'a' && (key | 0x20) < 'a' + (uint32_t)step->choice_count;
+}
+
 /* Letters choose; where a number is asked for, keys type it. */
 static bool answer_key(Lessons *l, uint32_t key)
 {
     const LessonStep *step = &l->running->steps[l->step];
-    uint32_t          letter = key | 0x20; /* A as a */
 
     if (l->over || l->sight.answered || step->ask == LESSON_ASKS_NOTHING)
         return false;
     if (step->ask == LESSON_ASKS_NUMBER)
         return type_number(l, step, key);
-    if (!is_sign(key) || letter < 'a' || letter >= 'a' + (uint32_t)step->choice_count)
+    if (!is_choice(step, key))
         return false;
-    l->sight.chosen = (int)(letter - 'a');
+    l->sight.chosen = (int)((key | 0x20) - 'a');
     return true;
 }
 
 bool lesson_key(Ui *ui, uint32_t key)
 {
     if (answer_key(&ui->lessons, key)) {
-        ui->lessons.scroll = LESSON_END; /* choices and field stand below the words */
+        show_answers(&ui->lessons);
         return true;
     }
     if (!is_slip(&ui->lessons, key))
@@ -558,7 +571,7 @@ static bool fits_page(const Lessons *l, const Action *action)
 {
     const LessonStep *step = &l->running->steps[l->step];
     bool              asks = !l->over && step->ask != LESSON_ASKS_NOTHING && !l->sight.answered;
-    bool              point = asks && step->ask == LESSON_ASKS_NUMBER; /* begins a number */
+    bool              point = asks && l->field.length && !l->judged; /* of the number typed */
 
     if (!strcmp(action->id, "lesson_answer"))
         return asks;
@@ -566,14 +579,26 @@ static bool fits_page(const Lessons *l, const Action *action)
         return !point;
     if (!strcmp(action->id, "lesson_skip"))
         return point;
+    if (!strcmp(action->id, "zoom_in")) /* and out, whose minus begins a number */
+        return !asks || step->ask != LESSON_ASKS_NUMBER;
     if (!strcmp(action->id, "lesson_hint"))
         return !l->over && (step->hint.fixed || step->hint.make);
     return true;
 }
 
+bool lesson_takes(const Ui *ui, const Action *action)
+{
+    const Lessons    *l = &ui->lessons;
+    const LessonStep *step = &l->running->steps[l->step];
+    uint32_t          key = key_parse(action->keys, strcspn(action->keys, " "));
+    bool              asks = !l->over && !l->sight.answered;
+
+    return is_slip(l, key) ||
+           (asks && step->ask == LESSON_ASKS_NUMBER && goes_on(l, step, key)) ||
+           (asks && step->ask == LESSON_ASKS_CHOICE && is_choice(step, key));
+}
+
 bool lesson_hint(Ui *ui, const Action *action)
 {
-    uint32_t key = key_parse(action->keys, strcspn(action->keys, " "));
-
-    return !is_slip(&ui->lessons, key) && fits_page(&ui->lessons, action) && pane_hint(ui, action);
+    return !lesson_takes(ui, action) && fits_page(&ui->lessons, action) && pane_hint(ui, action);
 }

@@ -38,6 +38,8 @@ typedef struct Lessons {
     bool        judged;  /* its content was judged */
     int         again;   /* lesson, from 1, whose progress the next press deletes; 0: none */
     int         scroll;  /* LESSON_END: to the last lines */
+    int         rows;    /* lines of words in sight, which is a page */
+    bool        whole;   /* the last line of the page is in sight */
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
     char         mechanisms[LESSON_PANES_MOST][48]; /* theirs */
@@ -84,11 +86,26 @@ void lessons_next(Ui *ui);
 /* Where the form of parameters stands: below the task, which stays in sight. */
 Area lesson_form_area(Ui *ui, Area dock);
 
+/* A page in a room that may have too few lines for it. */
+typedef struct LessonSplit {
+    int from;  /* first line in sight */
+    int words; /* lines from there */
+    int kept;  /* lines of the task or question in sight below them, and below a rule; 0: the lines
+                * from `from` on are all */
+} LessonSplit;
+
+/* First line of the open task, or of the question if it is not answered (asks) and both have no
+ * room; the count of lines if nothing is open. */
+int lesson_held(const LessonPage *page, bool asks, int room);
+LessonSplit lesson_split(const LessonPage *page, int held, int room, int scroll);
+
 /* ---- lesson_step.c: what a step shows, and answering ---- */
 
 bool lesson_key(Ui *ui, uint32_t key); /* true: taken */
 /* Letters of the actions that belong to a lesson alone (ui/shell/actions.def), for key_among. */
 extern const char lesson_own_keys[];
+/* The action's key is typed into the answer, or would be a slip of one. */
+bool lesson_takes(const Ui *ui, const struct Action *action);
 bool lesson_hint(Ui *ui, const struct Action *action); /* the last line lists it */
 void lesson_show(Ui *ui, int step);
 void lesson_facts(Ui *ui, LessonFacts *out);

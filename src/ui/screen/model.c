@@ -443,7 +443,7 @@ static bool line(Ui *ui, int y)
 {
     char text[512];
 
-    if (!open_now(ui) || !model_status(ui->modelling, text, sizeof(text)))
+    if (!open_now(ui) || !model_status(ui->modelling, ui->term->cols - 2, text, sizeof(text)))
         return false;
     term_text(ui->term, y, 1, ui->term->cols - 2, text, ui_style(ui, ROLE_TITLE));
     return true;

@@ -117,7 +117,8 @@ void model_draw(Ui *ui, Area area);
 /* The token after the chosen one in falling order of its loss, or of what the swap adds to it, and
  * that number; before: the token before it.  -1: none. */
 int64_t model_hardest(const Modelling *m, bool before, double *nats);
-/* "loss 3.598 -> 3.936 (+0.337)  KL 0.364  agree 73 %"; false: nothing is known yet. */
-bool model_status(const Modelling *m, char *text, size_t size);
+/* "loss 3.598 -> 3.936 (+0.337)  KL 0.364 nats  same next token 73 %", shorter where it has no room
+ * in so many columns; false: nothing is known yet. */
+bool model_status(const Modelling *m, int room, char *text, size_t size);
 
 #endif

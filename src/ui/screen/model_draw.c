@@ -563,8 +563,10 @@ static void text_title(const Modelling *m, char *title, size_t size)
     if (f && f[1].nll && m->token > 0 && used < size)
         used += (size_t)snprintf(title + used, size - used, " (%+.3f)",
                                  f[1].nll[m->token - 1] - f[0].nll[m->token - 1]);
+    if (!f && used < size && m->plain.measure && m->plain.measure[0].nll)
+        snprintf(title + used, size - used, "; the brighter, the harder to predict");
     if (f && f[1].nll && used < size)
-        snprintf(title + used, size - used, "; bars: its change, to %.2f nats",
+        snprintf(title + used, size - used, "; bars: each token's change, up to %.2f nats",
                  fabs(change_at(m, 0, m->reading.tokens.count)));
 }
 
@@ -659,31 +661,44 @@ void model_draw(Ui *ui, Area area)
         draw_text(ui, (Area){ top.y + top.h + 1, area.x, text, area.w });
 }
 
-bool model_status(const Modelling *m, char *text, size_t size)
+/* "KL 0.364 nats  same next token 73 %  window in 0-1"; short: "KL 0.364  agree 73 %  ...". */
+static void add_swapped(const Modelling *m, bool brief, Text *out)
 {
     const ForwardMeasure *f = m->swapped.measure;
     bool                  all = !strcmp(m->shown_layers.words, "all");
-    size_t                used = 0;
+
+    if (!isnan(f[1].loss))
+        text_addf(out, "loss %.3f -> %.3f (%+.3f)  ", f[0].loss, f[1].loss, f[1].delta);
+    if (!isnan(f[1].kl))
+        text_addf(out, brief ? "KL %.3f  agree %.0f %%  "
+                             : "KL %.3f nats  same next token %.0f %%  ", f[1].kl,
+                  100 * f[1].agreement);
+    else
+        text_addf(out, "cosine %.4f  ", f[1].cosine);
+    text_addf(out, "%s%s%s%s", m->shown, all ? "" : " in ", all ? "" : m->shown_layers.words,
+              f[1].untrained ? ", untrained" : "");
+}
+
+bool model_status(const Modelling *m, int room, char *text, size_t size)
+{
+    const ForwardMeasure *f = m->swapped.measure;
+    Text                  out = { 0 };
 
     if (!m->plain.measure)
         return false;
-    if (!f && !isnan(m->plain.measure[0].loss))
-        snprintf(text, size, "loss %.3f  perplexity %.4g  %lld tokens", m->plain.measure[0].loss,
-                 m->plain.measure[0].perplexity, (long long)m->reading.tokens.count);
-    else if (!f)
-        snprintf(text, size, "%lld tokens", (long long)m->reading.tokens.count);
-    if (!f)
-        return true;
-    if (!isnan(f[1].loss))
-        used = (size_t)snprintf(text, size, "loss %.3f -> %.3f (%+.3f)  ", f[0].loss, f[1].loss,
-                                f[1].delta);
-    if (!isnan(f[1].kl) && used < size)
-        used += (size_t)snprintf(text + used, size - used, "KL %.3f  agree %.0f %%  ", f[1].kl,
-                                 100 * f[1].agreement);
-    else if (used < size)
-        used += (size_t)snprintf(text + used, size - used, "cosine %.4f  ", f[1].cosine);
-    if (used < size)
-        snprintf(text + used, size - used, "%s%s%s%s", m->shown, all ? "" : " in ",
-                 all ? "" : m->shown_layers.words, f[1].untrained ? ", untrained" : "");
+    if (f) {
+        add_swapped(m, false, &out);
+        if (term_width(text_str(&out)) > room) {
+            text_clear(&out);
+            add_swapped(m, true, &out);
+        }
+    } else {
+        if (!isnan(m->plain.measure[0].loss))
+            text_addf(&out, "loss %.3f  perplexity %.4g  ", m->plain.measure[0].loss,
+                      m->plain.measure[0].perplexity);
+        text_addf(&out, "%lld tokens", (long long)m->reading.tokens.count);
+    }
+    snprintf(text, size, "%s", text_str(&out));
+    text_free(&out);
     return true;
 }

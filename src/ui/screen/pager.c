@@ -76,18 +76,27 @@ static void pager_draw(Ui *ui, Area screen)
     }
 }
 
-/* Long lines of prose are broken at the width there is now. */
-static void wrap(const char *text, int width, Text *out)
+/* Blanks before what goes on from a line: in prose as many as before it, and two more if it is an
+ * item of a list; else four. */
+static int hang_of(const char *line, bool prose)
 {
-    int column = 0;
+    int lead = (int)strspn(line, " ");
+
+    return !prose ? 4 : lead ? lead + 2 : 0;
+}
+
+/* Long lines are broken at the width there is now. */
+static void wrap(const char *text, int width, bool prose, Text *out)
+{
+    int column = 0, hang = hang_of(text, prose);
 
     while (*text) {
         size_t word = strcspn(text, " \n"), blanks = strspn(text + word, " ");
         int    columns = utf8_count(text, word);
 
         if (column > 0 && column + columns > width) {
-            text_add(out, "\n    ");
-            column = 4;
+            text_addf(out, "\n%*s", hang, "");
+            column = hang;
         }
         text_add_bytes(out, text, word + (text[word] == ' ' ? blanks : 0));
         column += columns + (int)blanks;
@@ -96,22 +105,50 @@ static void wrap(const char *text, int width, Text *out)
             text_add(out, "\n");
             column = 0;
             text++;
+            hang = hang_of(text, prose);
         }
     }
 }
 
-void pager_open(Ui *ui, const char *title, const char *text, bool from_end)
+static int widest(const char *text)
+{
+    int most = 0;
+
+    for (; *text; text += *text == '\n') {
+        size_t length = strcspn(text, "\n");
+        int    columns = utf8_count(text, length);
+
+        most = columns > most ? columns : most;
+        text += length;
+    }
+    return most;
+}
+
+#define PROSE_MOST 96 /* columns of a line that the eye follows */
+
+static void open_text(Ui *ui, const char *title, const char *text, bool from_end, bool prose)
 {
     Pager *p = &ui->pager;
+    int    room = ui->term->cols - 5, most = prose ? PROSE_MOST : 200;
 
     text_clear(&p->text);
-    wrap(text, ui->term->cols - 5 > 200 ? 200 : ui->term->cols - 5, &p->text);
+    wrap(text, room > most ? most : room, prose, &p->text);
     snprintf(p->title, sizeof(p->title), "%s", title);
     p->top = from_end ? count_lines(text_str(&p->text)) : 0;
     p->left = 0;
     p->sought[0] = '\0';
     if (!ui_has(ui, SCREEN_TEXT))
         ui_push(ui, SCREEN_TEXT);
+}
+
+void pager_open(Ui *ui, const char *title, const char *text, bool from_end)
+{
+    open_text(ui, title, text, from_end, false);
+}
+
+void pager_open_prose(Ui *ui, const char *title, const char *text)
+{
+    open_text(ui, title, text, false, true);
 }
 
 /* ---- finding ---------------------------------------------------------------- */
@@ -157,6 +194,27 @@ void text_find(Ui *ui, int direction)
     go_to_sought(ui, ui->pager.found + direction, direction);
 }
 
+static int lines_with_sought(const Pager *p)
+{
+    int lines = count_lines(text_str(&p->text)), found = 0;
+
+    for (int i = 0; i < lines; i++)
+        found += line_has(text_str(&p->text), i, p->sought);
+    return found;
+}
+
+static bool pager_line(Ui *ui, int y)
+{
+    const Pager *p = &ui->pager;
+    int          found = *p->sought ? lines_with_sought(p) : 0;
+
+    if (found)
+        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_DIM),
+                   found == 1 ? "'%s' stands in one line"
+                              : "'%s' stands in %d lines: n next, N before", p->sought, found);
+    return found > 0;
+}
+
 static void pager_end(Ui *ui)
 {
     text_free(&ui->pager.text);
@@ -176,7 +234,13 @@ void text_page(Ui *ui, int by)
 
 void text_shift(Ui *ui, int by)
 {
-    ui->pager.left = ui->pager.left + by > 0 ? ui->pager.left + by : 0;
+    Pager *p = &ui->pager;
+    int    most = widest(text_str(&p->text)) - (text_area(ui).w - 4);
+
+    p->left = p->left + by < most ? p->left + by : most;
+    p->left = p->left > 0 ? p->left : 0;
+    if (most <= 0)
+        ui_hint(ui, "all of each line is in sight");
 }
 
 void action_text_first(Ui *ui)
@@ -193,5 +257,6 @@ const Screen screen_text = {
     .scope = IN_TEXT,
     .draw = pager_draw,
     .find = pager_search,
+    .line = pager_line,
     .end = pager_end,
 };

@@ -545,7 +545,7 @@ static void draw_row(Ui *ui, const Pane *pane, const FormRow *row, Area line, bo
     Term *term = ui->term;
     Text  value = { 0 }, range = { 0 }, usual = { 0 };
     int   x = line.x + 2 + NAME_COLUMNS + 1, left = line.w - NAME_COLUMNS - 4;
-    int   width = left - 12 > 10 ? left - 12 : 10;
+    int   width = left - 12 > 10 ? left - 12 : 10, room;
     bool  given;
 
     form_value(pane, row, &value);
@@ -567,7 +567,9 @@ static void draw_row(Ui *ui, const Pane *pane, const FormRow *row, Area line, bo
                   ui_style(ui, here    ? ROLE_SELECT
                                : given ? ROLE_MARK
                                        : ROLE_TEXT));
-    term_text(term, line.y, x + width + 1, line.x + line.w - x - width - 1, text_str(&range),
+    room = line.x + line.w - x - width - 1;
+    term_text(term, line.y, x + width + 1, room, /* whole or not at all: draw_help has it */
+              term_width(text_str(&range)) <= room ? text_str(&range) : "\xe2\x80\xa6",
               ui_style(ui, ROLE_DIM));
     text_free(&value);
     text_free(&range);
@@ -596,8 +598,7 @@ static int draw_help(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
     bool cut;
 
     form_range(row, &range);
-    cut = strchr(text_str(&range), ' ') && /* choices */
-          term_width(text_str(&range)) > left - (width > 22 ? 22 : width);
+    cut = term_width(text_str(&range)) > left - (width > 22 ? 22 : width);
     text_add(&out, form_help(pane, row));
     if (cut)
         text_addf(&out, " (%s)", text_str(&range));

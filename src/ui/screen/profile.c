@@ -154,6 +154,19 @@ static const char *head_share(const Pane *pane, int which, char *text, size_t si
     return text;
 }
 
+/* {"a":"random seed 0","b":"x.npy"} as "a: random seed 0, b: x.npy". */
+static void add_origins(const char *json, Text *out)
+{
+    for (; *json; json++)
+        if (!strncmp(json, "\":\"", 3) || !strncmp(json, "\",\"", 3)) {
+            text_addf(out, "%c ", json[1]);
+            json += 2;
+        } else if (!strchr("{}\"", *json)) {
+            text_add_bytes(out, json, 1);
+        }
+    text_add(out, "  ");
+}
+
 /* One line; the tensors come last, where there is room for them. */
 static void quality_text(const Pane *pane, int room, Text *out)
 {
@@ -194,9 +207,8 @@ static void quality_text(const Pane *pane, int room, Text *out)
     if (r->seeds.count && r->seeds.output_error.mean.valid)
         text_addf(out, "error %.3g-%.3g  ", r->seeds.output_error.min.value,
                   r->seeds.output_error.max.value);
-    if (r->tensors && strcmp(r->tensors, "{}") != 0 &&
-        term_width(text_str(out)) + 10 + (int)strlen(r->tensors) <= room)
-        text_addf(out, "tensors %s  ", r->tensors);
+    if (r->tensors && term_width(text_str(out)) + (int)strlen(r->tensors) <= room)
+        add_origins(r->tensors, out);
     if (!r->heap_peak.valid && r->heap_note[0])
         text_addf(out, "(heap: %s)", r->heap_note);
 }

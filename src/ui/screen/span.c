@@ -10,7 +10,7 @@
 #include "ui/shell/actions.h"
 #include "ui/state/panes.h"
 
-#define NARROW 60 /* columns below which the caption takes two lines */
+#define NARROW 64 /* columns below which the caption takes two lines */
 
 /* ---- the picture ------------------------------------------------------------ */
 

@@ -243,7 +243,7 @@ static double step_deadline(Ui *ui)
     return !ui->stepping.playing || ui->screen != SCREEN_STEP ? -1 : left > 0 ? left : 0.001;
 }
 
-static void stepping_play(Ui *ui)
+static void play_on(Ui *ui)
 {
     Stepping *s = &ui->stepping;
     Step      step;
@@ -257,13 +257,12 @@ static void stepping_play(Ui *ui)
     ui->dirty = true;
 }
 
-/* From where these stages were left, or from the first. */
-void stepping_play_to(Ui *ui, const Mechanism *mechanism, int until)
+void stepping_play_part(Ui *ui, const Mechanism *mechanism, int from, int until)
 {
     Stepping *s = &ui->stepping;
 
-    if (s->of != mechanism || s->at > until)
-        s->at = 0;
+    if (s->of != mechanism || s->at < from || s->at > until)
+        s->at = from;
     s->of = mechanism;
     s->token = 0;
     s->until = until;
@@ -490,11 +489,12 @@ static int rail_width(const Step *now, int index)
     return term_width(text) + 1;
 }
 
-/* "1 hash > 2 sort > [3 attend 1/4] > ...", the present one in the middle. */
+/* "1 hash > 2 sort > [3 attend 1/4] > ... 8", the present one in the middle. */
 static void draw_rail(Ui *ui, const Step *now, Area area)
 {
     Term *term = ui->term;
     int   x = area.x + 1, first = now->index, width = 0;
+    char  last[16] = "";
 
     for (int i = now->index; i >= 0; i--) { /* whole names only */
         int wider = width + rail_width(now, i);
@@ -514,10 +514,10 @@ static void draw_rail(Ui *ui, const Step *now, Area area)
         result_step(now->result, i, &step);
         step_name(&step, name, sizeof(name));
         snprintf(text, sizeof(text), " %d %s ", i + 1, name);
-        if (i + 1 < now->count) /* the sign that more follows */
-            room -= 2;
+        if (i + 1 < now->count) /* the sign that more follows, and how many there are */
+            room -= 2 + snprintf(last, sizeof(last), " %d", now->count);
         if (i > now->index && term_width(text) > room) {
-            term_text(term, area.y, x, 2, " \xe2\x80\xa6", ui_style(ui, ROLE_DIM));
+            term_textf(term, area.y, x, 8, ui_style(ui, ROLE_DIM), " \xe2\x80\xa6%s", last);
             break;
         }
         x += term_text(term, area.y, x, room, text,
@@ -703,7 +703,7 @@ static bool step_poll(Ui *ui)
 
     if (ui->screen != SCREEN_STEP)
         return false;
-    stepping_play(ui);
+    play_on(ui);
     for (int i = 0; i < 2; i++)
         changed |= drawing_poll(&ui->draughtsman, &ui->stepping.panes[i].drawing);
     return changed;

@@ -165,6 +165,10 @@ void action_say_none(Ui *ui, uint32_t key)
         ui_hint(ui, "%s needs a pane: a adds one, 1 is the list", label);
         return;
     }
+    if (below == IN_LESSONS && action_of_key(IN_LESSON, key)) {
+        ui_hint(ui, "%s works in a lesson; Enter begins the one chosen here", label);
+        return;
+    }
     if (help && screens_of_key(below, key, tabs, sizeof(tabs))) {
         ui_hint(ui, "%s works in %s, not here; ? lists what works here", label, tabs);
         return;

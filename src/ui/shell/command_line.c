@@ -595,7 +595,7 @@ static void say_unknown(Ui *ui, const char *word)
            nearest.name ? nearest.name : "", nearest.name ? "'" : "");
 }
 
-void command_enter(Ui *ui, const char *line)
+bool command_enter(Ui *ui, const char *line)
 {
     size_t         length = strcspn(line, " (:@");
     char           word[64];
@@ -603,7 +603,7 @@ void command_enter(Ui *ui, const char *line)
     const Action  *action;
 
     if (run_typed(ui, line) || console_own_command(ui, line))
-        return;
+        return true;
     snprintf(word, sizeof(word), "%.*s", (int)(length < 60 ? length : 60), line);
     command = command_find(word);
     action = action_find(word);
@@ -628,7 +628,9 @@ void command_enter(Ui *ui, const char *line)
         ui_say(ui, ROLE_WARN, "'%s' is a lesson: :lesson %s opens it", word, word);
     } else {
         say_unknown(ui, word);
+        return false;
     }
+    return true;
 }
 
 /* ---- completing a line ------------------------------------------------------ */

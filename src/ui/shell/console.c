@@ -310,11 +310,23 @@ static void draw_output(Ui *ui, Area area)
     }
 }
 
+#define SCREEN_LEAST 8 /* rows in which the screen above still shows something */
+
+bool console_hides(const Ui *ui)
+{
+    return ui_has(ui, SCREEN_CONSOLE) && ui_area(ui).h < SCREEN_LEAST;
+}
+
+static int shown_height(const Ui *ui)
+{
+    return console_hides(ui) ? ui_whole(ui).h : console_height(ui);
+}
+
 static void console_draw(Ui *ui, Area screen)
 {
     Console *c = ui->console;
     Term    *term = ui->term;
-    int      height = console_height(ui);
+    int      height = shown_height(ui);
     Area     area = { term->rows - 2 - height, 0, height, term->cols };
 
     (void)screen;
@@ -387,7 +399,7 @@ void console_page(Ui *ui, int by)
 
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         lines++;
-    c->back += by * (console_height(ui) - 3);
+    c->back += by * (shown_height(ui) - 3);
     c->back = c->back > lines - 1 ? lines - 1 : c->back;
     c->back = c->back < 0 ? 0 : c->back;
 }

@@ -314,12 +314,40 @@ static void add_keys(const Ui *ui, Choices *list)
         if (list->count < CHOICES_MOST && !*ui->help.filter.text)
             list->items[list->count++] = (Choice){ .heading = groups[g].title };
         for (size_t i = 0; (action = action_at(i)); i++)
-            if (action->scope & scope && group_of(action) == g)
+            if (action->scope & scope && group_of(action) == g &&
+                !(scope & IN_LESSON && ui->lessons.running && lesson_takes(ui, action)))
                 add_choice(ui, list, (Choice){ .action = action });
         if (g == 0 && scope & IN_SCREENS)
             add_typed(ui, list);
         if (list->count == before + 1 && list->items[before].heading)
             list->count = before;
+    }
+}
+
+/* What is typed is the whole name of something to open, or it with an argument. */
+static bool is_called(const Ui *ui, const Choice *c)
+{
+    const char *wanted = ui->help.filter.text;
+    const char *name = c->mechanism ? c->mechanism->id : c->lesson  ? c->lesson->id
+                       : c->preset  ? c->preset->id    : c->command ? c->command->name
+                       : c->typed.word ? c->typed.word : "";
+
+    return !strcasecmp(name, wanted) || typed_argument(ui, &c->typed);
+}
+
+/* What is called exactly as typed goes before what has the words somewhere. */
+static void called_first(const Ui *ui, Choices *list)
+{
+    int called = 0;
+
+    for (int i = 0; i < list->count && *ui->help.filter.text; i++) {
+        Choice found = list->items[i];
+
+        if (!is_called(ui, &found))
+            continue;
+        memmove(&list->items[called + 1], &list->items[called],
+                (size_t)(i - called) * sizeof(*list->items));
+        list->items[called++] = found;
     }
 }
 
@@ -342,6 +370,8 @@ static void make_choices(Ui *ui, Choices *list)
     add_called(ui, list);
     add_lessons(ui, list); /* those that do not stand above */
     add_glossary(ui, list);
+    if (ui->help.palette)
+        called_first(ui, list);
 }
 
 /* The line, or the next one in that direction that is no heading. */
@@ -381,9 +411,9 @@ static void help_draw(Ui *ui, Area all)
     if (h->top == h->line && h->top > 0 && list.items[h->top - 1].heading)
         h->top--; /* its heading with it */
     snprintf(title, sizeof(title), "%s  %d-%d/%d",
-             ui->compare.adding ? "Add a pane"
-             : h->palette       ? "Everything"
-             : !list.count      ? "Nothing found"
+             !list.count          ? "Nothing found"
+             : ui->compare.adding ? "Add a pane"
+             : h->palette         ? "Everything"
              : list.elsewhere   ? "No key for it here, but"
                                 : "What works here",
              list.count ? h->top + 1 : 0, h->top + room < list.count ? h->top + room : list.count,
@@ -463,6 +493,21 @@ void help_open(Ui *ui, int palette)
     ui_push(ui, SCREEN_LIST);
 }
 
+bool help_about(Ui *ui, const char *words)
+{
+    Help    before = ui->help;
+    Choices list;
+
+    ui->help = (Help){ .palette = true };
+    field_set(&ui->help.filter, words);
+    make_choices(ui, &list);
+    if (list.count)
+        ui_push(ui, SCREEN_LIST);
+    else
+        ui->help = before;
+    return list.count > 0;
+}
+
 void choice_move(Ui *ui, int by)
 {
     Choices list;
@@ -481,7 +526,7 @@ static void open_card(Ui *ui, const Mechanism *m)
     Text text = { 0 };
 
     card_text(m, &text);
-    pager_open(ui, m->id, text_str(&text), false);
+    pager_open_prose(ui, m->id, text_str(&text));
     text_free(&text);
 }
 
@@ -526,7 +571,7 @@ void action_choice_run(Ui *ui)
     else if (choice.preset)
         panes_open_preset(ui, choice.preset->id);
     else if (choice.gloss)
-        pager_open(ui, choice.gloss->word, choice.gloss->text, false);
+        pager_open_prose(ui, choice.gloss->word, choice.gloss->text);
     else {
         ui_prompt(ui, choice.typed.word ? choice.typed.word : choice.command->name);
         field_insert(&ui->prompt.field, " ");

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "app/call.h"
+#include "app/result/views.h"
 #include "app/session/model_input.h"
 #include "core/text.h"
 #include "ui/shell/actions.h"
@@ -102,12 +103,14 @@ void input_typed_open(Ui *ui, const char *typed)
 static const struct Sample {
     const char *spec, *words;
     int64_t     n; /* the first tokens of it; 0: all */
+    bool        copies; /* it has heads that copy: the layer of the first among them is opened */
 } samples[] = {
-    { "sample:english.txt", "an English text: equal words attend to each other, nothing is hidden",
-      96 },
+    { "sample:english.txt",
+      "an English text: equal words attend to each other, nothing is hidden", 96, false },
     { "sample:induction.safetensors",
-      "a trained model: causal, 4 heads ([ ]) in 2 layers (:layer 1)", 0 },
-    { "sample:image.png", "a picture: like pixels attend to each other; I: what one sees", 0 },
+      "a trained model: causal, 4 heads ([ ]) in 2 layers (:layer 1)", 0, true },
+    { "sample:image.png",
+      "a picture: like pixels attend to each other; I: what one sees", 0, false },
 };
 #define SAMPLES (sizeof(samples) / sizeof(*samples))
 
@@ -133,6 +136,20 @@ const char *sample_words(const char *spec)
     return s ? s->words : NULL;
 }
 
+/* Where the sample is opened, and what is to be seen there. */
+static void say_where(const struct Sample *s, InputChoice *choice, char *words, size_t size)
+{
+    HeadPlace place;
+    Error     err = ERROR_INIT;
+
+    snprintf(words, size, "%s", s->words);
+    if (!s->copies || !input_leading_head(s->spec, HEAD_INDUCTION, &place, &err))
+        return;
+    choice->layer = place.layer;
+    snprintf(words, size, "a trained model: in layer %lld head %lld copies (induction %.2f); [ ] "
+             "change the head", (long long)place.layer, (long long)place.head, place.score);
+}
+
 /* A number of tokens that was typed holds for the next sample, too, where it has so many. */
 void action_sample_next(Ui *ui)
 {
@@ -141,7 +158,9 @@ void action_sample_next(Ui *ui)
     InputChoice          choice = INPUT_CHOICE_DEFAULT;
     int64_t              n = session_choice(ui->session)->n;
     bool                 loaded;
+    char                 words[160];
 
+    say_where(next, &choice, words, sizeof(words));
     choice.n = now && n != now->n ? n : next->n;
     loaded = load(ui, next->spec, &choice);
     if (!loaded && choice.n != next->n) {
@@ -149,7 +168,7 @@ void action_sample_next(Ui *ui)
         loaded = load(ui, next->spec, &choice);
     }
     if (loaded)
-        ui_say(ui, ROLE_DIM, "%s", next->words);
+        ui_say(ui, ROLE_DIM, "%s", words);
 }
 
 void action_sample_again(Ui *ui)

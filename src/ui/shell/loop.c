@@ -73,9 +73,9 @@ static void draw(Ui *ui)
     }
     term_clear(ui->term, (Style){ 0 });
     if (status_draw(ui)) {
-        if (area.w)
+        if (area.w && !console_hides(ui))
             screen->draw(ui, area);
-        if (dock.w)
+        if (dock.w && !console_hides(ui))
             ui->screens[SCREEN_LESSON]->draw(ui, dock);
         for (int i = 0; i < ui->overlay_count; i++)
             ui->screens[ui->overlays[i]]->draw(ui, area);

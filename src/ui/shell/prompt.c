@@ -127,7 +127,9 @@ void action_prompt_run(Ui *ui)
     if (!line[0])
         return;
     past_add(&p->past, line);
-    command_enter(ui, line);
+    if (!command_enter(ui, line) && help_about(ui, line))
+        ui_say(ui, ROLE_WARN, "'%.60s' is no command, action or mechanism; these are about it",
+               line);
 }
 
 void prompt_recall(Ui *ui, int by)

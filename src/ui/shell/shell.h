@@ -26,10 +26,16 @@ bool messages_keep(Ui *ui, Error *err);
 /* :messages FILE writes them; :messages keep, :messages drop: on leaving, or not. */
 void messages_typed(Ui *ui, const char *rest);
 
+/* ---- help.c ------------------------------------------------------------------ */
+
+/* Opens the list of everything with what is about these words; false: nothing is. */
+bool help_about(Ui *ui, const char *words);
+
 /* ---- command_line.c ---------------------------------------------------------- */
 
-/* Runs a typed line: a command, an action, or a mechanism to open. */
-void command_enter(Ui *ui, const char *line);
+/* Runs a typed line: a command, an action, or a mechanism to open; false, with a message: its first
+ * word is none of them. */
+bool command_enter(Ui *ui, const char *line);
 void command_complete(Ui *ui, Field *field, char *choices, size_t size);
 bool command_poll(Ui *ui);
 bool command_runs(const Ui *ui);
@@ -102,8 +108,8 @@ bool export_start(Ui *ui, const char *path);
 bool stepping_now(Ui *ui, Step *step);
 /* It plays from now on, from the first stage if this is the last. */
 void stepping_start(Ui *ui, const Step *step);
-/* Plays this mechanism's stages up to one. */
-void stepping_play_to(Ui *ui, const Mechanism *mechanism, int until);
+/* Plays this mechanism's stages from one up to another, or from where they were left between. */
+void stepping_play_part(Ui *ui, const Mechanism *mechanism, int from, int until);
 void step_go(Ui *ui, int at);
 /* A model and its text are opened: "PATH TEXT"; a mechanism is swapped in: "MECH LAYERS". */
 void model_typed(Ui *ui, const char *rest);

@@ -302,6 +302,17 @@ static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
                *stage ? ": " : "", stage, since, share);
 }
 
+/* Whose line it is: a window that hides the screen has its own, or none. */
+static const Screen *line_screen(const Ui *ui)
+{
+    static const ScreenId windows[] = { SCREEN_TEXT, SCREEN_LIST, SCREEN_VARY };
+
+    for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++)
+        if (ui_has(ui, windows[i]))
+            return ui->screens[windows[i]];
+    return ui->screens[ui->screen];
+}
+
 static void draw_message(Ui *ui)
 {
     const Pane *pane = NULL;
@@ -323,8 +334,8 @@ static void draw_message(Ui *ui)
         draw_running(ui, y, pane, job);
     else if (by >= 0)
         term_text(ui->term, y, 1, ui->term->cols - 2, progress, ui_style(ui, ROLE_WARN));
-    else if (ui->screens[ui->screen]->line && !ui_has(ui, SCREEN_VARY))
-        ui->screens[ui->screen]->line(ui, y);
+    else if (line_screen(ui)->line)
+        line_screen(ui)->line(ui, y);
 }
 
 void status_draw_long(Ui *ui)

@@ -138,8 +138,8 @@ bool ui_line_taken(const Ui *ui)
     const Pane *pane;
     char        progress[160];
 
-    return ui->message[0] || ui_running_job(ui, &pane) ||
-           ui_progress(ui, progress, sizeof(progress)) >= 0;
+    return ui_has(ui, SCREEN_TEXT) || ui_has(ui, SCREEN_LIST) || ui->message[0] ||
+           ui_running_job(ui, &pane) || ui_progress(ui, progress, sizeof(progress)) >= 0;
 }
 
 /* ---- screens and overlays ---------------------------------------------------- */

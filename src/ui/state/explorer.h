@@ -115,7 +115,7 @@ typedef struct Browse {
     int      order;       /* BROWSE_BY_* */
     uint64_t folded[3];   /* in each order: bits of groups */
     int      cursor, top; /* line of the list */
-    bool     marked[128]; /* by index in the table */
+    uint8_t  marked[MARKS_MOST]; /* by index in the table: 0, or which one it is, from 1 */
     int64_t  card_scroll;
     Session *side; /* owned; its input is the sample cut to 64; NULL: not open */
     bool     side_failed;
@@ -358,7 +358,7 @@ int   ui_scroll(int top, int line, int room);
 int64_t ui_round(int64_t at, int64_t by, int64_t count);
 /* How many lines of a list are out of sight; nothing where all are seen. */
 void  ui_more(Ui *ui, int y, int x, int above, int below);
-/* The message line is taken: by a message, or by what runs. */
+/* The message line is taken: by a message, by what runs, or by a window over the screen. */
 bool  ui_line_taken(const Ui *ui);
 /* Something runs that Ctrl-C would stop. */
 bool  ui_job_runs(const Ui *ui);
@@ -395,6 +395,7 @@ Pane *panes_focus(Ui *ui); /* NULL: no pane */
 bool ui_take(Ui *ui, Pane *pane);
 /* A text over the screen; from_end: its last lines first. */
 void pager_open(Ui *ui, const char *title, const char *text, bool from_end);
+void pager_open_prose(Ui *ui, const char *title, const char *text); /* lines of a readable width */
 /* The command line opens with this text in it. */
 void ui_prompt(Ui *ui, const char *text);
 
@@ -418,6 +419,7 @@ Area ui_whole(const Ui *ui);
 
 /* Lines of the message, or of what is typed; what is above makes room for them. */
 int  message_lines(const Ui *ui);
+bool console_hides(const Ui *ui); /* it leaves the screen too few rows, and takes them */
 int  console_height(const Ui *ui); /* rows that it takes at the bottom; 0: it is closed */
 /* Columns of a lesson's dock; the panes have the rest.  On narrow terminals none while the
  * panes have the keys. */

@@ -8,7 +8,7 @@
 #include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 
-/* ---- a change in words --------------------------------------------------------- */
+/* ---- a change in words: what stands after it, and what stood before ------------------- */
 
 static void add_part(Text *out, const char *part)
 {
@@ -31,8 +31,7 @@ static void add_parameter(const Request *from, const Request *to, const Param *p
     Text        before = { 0 }, after = { 0 };
     const char *a = value_of(from, param, &before), *b = value_of(to, param, &after);
 
-    if (strcmp(a, b) != 0)
-        text_addf(out, "%s%s %s -> %s", out->length ? ", " : "", param->name, a, b);
+    workspace_add_change(param->name, a, b, out);
     text_free(&before);
     text_free(&after);
 }
@@ -50,8 +49,7 @@ static void add_request(const Request *from, const Request *to, Text *out)
     }
     request_text(from, &before);
     request_text(to, &after);
-    if (strcmp(text_str(&before), text_str(&after)) != 0)
-        text_addf(out, "%s%s -> %s", out->length ? ", " : "", text_str(&before), text_str(&after));
+    workspace_add_change("the pane", text_str(&before), text_str(&after), out);
     text_free(&before);
     text_free(&after);
 }
@@ -77,15 +75,13 @@ static void add_extra(const Workspace *few, const Workspace *more, const char *w
 /* As chosen; what is not is the input's own. */
 static void add_choice(const char *name, int64_t from, int64_t to, int64_t none, Text *out)
 {
-    char before[24] = "its own", after[24] = "its own";
+    char before[24] = "the input's own", after[24] = "the input's own";
 
-    if (from == to)
-        return;
     if (from != none)
         snprintf(before, sizeof(before), "%lld", (long long)from);
     if (to != none)
         snprintf(after, sizeof(after), "%lld", (long long)to);
-    text_addf(out, "%s%s %s -> %s", out->length ? ", " : "", name, before, after);
+    workspace_add_change(name, before, after, out);
 }
 
 static void add_input(const Workspace *from, const Workspace *to, Text *out)
@@ -93,7 +89,7 @@ static void add_input(const Workspace *from, const Workspace *to, Text *out)
     if (!from->spec || !to->spec)
         return;
     if (strcmp(from->spec, to->spec) != 0) {
-        text_addf(out, "input %s -> %s", from->spec, to->spec);
+        workspace_add_change("the input", from->spec, to->spec, out);
         return;
     }
     add_choice("layer", from->choice.layer, to->choice.layer, -1, out);
@@ -106,8 +102,8 @@ static void add_input(const Workspace *from, const Workspace *to, Text *out)
 static void add_panes(const Workspace *from, const Workspace *to, Text *out)
 {
     if (to->count != from->count) {
-        add_extra(from, to, "opened", out);
-        add_extra(to, from, "closed", out);
+        add_extra(from, to, "is open again", out);
+        add_extra(to, from, "is closed again", out);
         return;
     }
     for (int i = 0; i < to->count; i++) {
@@ -126,23 +122,24 @@ static void add_arrangement(const Workspace *from, const Workspace *to, Text *ou
     const Arrangement *a = &from->arrangement, *b = &to->arrangement;
 
     if (a->linked != b->linked)
-        add_part(out, b->linked ? "panes linked" : "panes unlinked");
+        add_part(out, b->linked ? "the panes are linked" : "each pane moves for itself");
     if (a->solo != b->solo)
-        add_part(out, b->solo ? "one pane alone" : "all panes shown");
+        add_part(out, b->solo ? "one pane is alone" : "all panes are shown");
     if (a->difference != b->difference)
-        add_part(out, b->difference ? "difference to pane 1" : "difference ended");
+        add_part(out, b->difference ? "differences are shown" : "no differences are shown");
     if (from->marks.count != to->marks.count)
-        add_choice("marked rows", from->marks.count, to->marks.count, -1, out);
+        add_choice("the number of marked rows", from->marks.count, to->marks.count, -1, out);
     else if (from->marks.summed != to->marks.summed)
-        add_part(out, to->marks.summed ? "rows summed" : "mean of the rows");
+        add_part(out, to->marks.summed ? "the marked rows are summed"
+                                       : "the mean of the marked rows is shown");
 }
 
-/* "window 7 -> 9". */
+/* "window is 9 again (was 7)". */
 static void workspace_change(const Workspace *from, const Workspace *to, Text *out)
 {
     if (from->arrangement.effect != to->arrangement.effect) { /* replaces all panes */
         add_part(out, to->arrangement.effect ? "the effect of a position is shown"
-                                             : "the effect of a position was left");
+                                             : "the panes are back");
         return;
     }
     add_input(from, to, out);
@@ -245,7 +242,7 @@ void history_drop(Ui *ui)
         discard(ui->history.past.items[--ui->history.past.count]);
 }
 
-/* Says what the change was, in its own direction: "undone: window 7 -> 9". */
+/* Says what stands now: "undone: window is 9 again (was 7)". */
 static bool go(Ui *ui, WorkspaceStack *from, WorkspaceStack *to)
 {
     bool       undo = from == &ui->history.past;
@@ -257,12 +254,12 @@ static bool go(Ui *ui, WorkspaceStack *from, WorkspaceStack *to)
     now = take_workspace(ui);
     w = from->items[--from->count];
     if (now)
-        workspace_change(undo ? w : now, undo ? now : w, &change);
+        workspace_change(now, w, &change);
     push(to, now);
     ui->message[0] = '\0';
     restore(ui, w);
     if (!ui->message[0]) /* nothing went wrong */
-        ui_say(ui, ROLE_DIM, "%s%s%s", undo ? "undone" : "done again", change.length ? ": " : "",
+        ui_say(ui, ROLE_DIM, "%s%s%s", undo ? "undone" : "redone", change.length ? ": " : "",
                text_str(&change));
     text_free(&change);
     discard(w);

@@ -386,6 +386,12 @@ static bool is_seen(const FieldOf *f)
     return f->offset < offsetof(PaneState, lens);
 }
 
+void workspace_add_change(const char *name, const char *before, const char *after, Text *out)
+{
+    if (strcmp(before, after) != 0)
+        text_addf(out, "%s%s is %s again (was %s)", out->length ? ", " : "", name, after, before);
+}
+
 void workspace_pane_changes(const PaneState *from, const PaneState *to, Text *out)
 {
     for (const FieldOf *f = of_pane; f->name; f++) {
@@ -394,14 +400,13 @@ void workspace_pane_changes(const PaneState *from, const PaneState *to, Text *ou
 
         write_seen(f, a, &before);
         write_seen(f, b, &after);
-        if (is_seen(f) && strcmp(text_str(&before), text_str(&after)) != 0)
-            text_addf(out, "%s%s %s -> %s", out->length ? ", " : "", f->name, text_str(&before),
-                      text_str(&after));
+        if (is_seen(f))
+            workspace_add_change(f->name, text_str(&before), text_str(&after), out);
         text_free(&before);
         text_free(&after);
     }
     if (from->lens.zoom != to->lens.zoom)
-        text_addf(out, "%szoom", out->length ? ", " : "");
+        text_addf(out, "%sthe zoom is as before", out->length ? ", " : "");
 }
 
 void workspace_write_fields(const Workspace *saved, Text *out)

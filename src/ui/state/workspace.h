@@ -36,7 +36,7 @@ typedef struct Workspace {
     int         screen, theme, glyphs;
     int         order; /* of the list */
     char        filter[512];
-    bool        marked[MARKS_MOST];
+    uint8_t     marked[MARKS_MOST];
     Arrangement arrangement;
     PanesLook   look;
     Marks       marks; /* undone, not saved */
@@ -65,8 +65,10 @@ bool workspace_pane_has(const char *name);
 /* Checks the parameters that can be checked without an input. */
 bool workspace_check_request(const Request *request, Error *err);
 void workspace_write_pane(const PaneState *pane, const char *indent, Text *out);
-/* Adds "view weights -> connectivity, sorted no -> yes": settings that differ, in words.  The
- * mechanism and where the cursor is are none of them. */
+/* Adds "NAME is AFTER again (was BEFORE)" if they differ: what undoing says. */
+void workspace_add_change(const char *name, const char *before, const char *after, Text *out);
+/* Adds "view is connectivity again (was weights), sorted is yes again (was no)": settings that
+ * differ, in words.  The mechanism and where the cursor is are none of them. */
 void workspace_pane_changes(const PaneState *from, const PaneState *to, Text *out);
 void workspace_write_fields(const Workspace *saved, Text *out);
 

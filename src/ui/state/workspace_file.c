@@ -86,9 +86,10 @@ void workspace_write(const Workspace *saved, Text *out)
     if (saved->spec)
         write_input(saved, out);
     workspace_write_fields(saved, out);
-    for (size_t i = 0; mechanism_at(i) && i < MARKS_MOST; i++)
-        if (saved->marked[i])
-            text_addf(out, "mark %s\n", mechanism_at(i)->id);
+    for (int place = 1; place <= PANES_MOST; place++)
+        for (size_t i = 0; mechanism_at(i) && i < MARKS_MOST; i++)
+            if (saved->marked[i] == place)
+                text_addf(out, "mark %s\n", mechanism_at(i)->id);
     for (int i = 0; i < saved->count; i++)
         write_pane(&saved->panes[i], out);
 }
@@ -187,10 +188,14 @@ static bool read_input(Reader *r, const char *value, Error *err)
 static bool read_mark(Reader *r, const char *id, Error *err)
 {
     const Mechanism *m;
+    uint8_t          count = 0;
 
+    for (size_t i = 0; i < MARKS_MOST; i++)
+        count += r->saved->marked[i] > 0;
     for (size_t i = 0; (m = mechanism_at(i)) && i < MARKS_MOST; i++)
         if (m == mechanism_find(id)) {
-            r->saved->marked[i] = true;
+            if (!r->saved->marked[i] && count < PANES_MOST)
+                r->saved->marked[i] = count + 1;
             return true;
         }
     return mechanism_parse(id, &m, err);

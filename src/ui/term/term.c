@@ -179,7 +179,7 @@ static size_t line_length(const char *text, int width, size_t *skip)
 
 int term_paragraph(Term *term, Area box, const char *text, Style style)
 {
-    int lines = 0;
+    int lines = 0, width = 0;
 
     while (*text && lines < box.h && box.w > 0) {
         size_t skip, length = line_length(text, box.w, &skip);
@@ -189,8 +189,12 @@ int term_paragraph(Term *term, Area box, const char *text, Style style)
         if (term)
             term_text(term, box.y + lines, box.x, box.w, line, style);
         text += length + skip;
+        width = term_width(line);
         lines++;
     }
+    if (term && lines && text[strspn(text, " \n")]) /* the rest has no room */
+        term_char(term, box.y + lines - 1, box.x + (width < box.w ? width : box.w - 1), 0x2026,
+                  style);
     return lines;
 }
 
