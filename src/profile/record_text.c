@@ -220,7 +220,7 @@ static void decode_cost_line(const StepRecord *step, Text *out)
 {
     char text[32];
 
-    if (!step->decode_flops.valid) {
+    if (!step->state_bytes.valid) {
         text_addf(out, "  decode   cost not known: %s\n", step->lacks);
         return;
     }
@@ -233,8 +233,11 @@ static void decode_cost_line(const StepRecord *step, Text *out)
                   record_bytes_text(step->kv_bytes_per_token, text, sizeof(text)));
     text_addf(out, "; a step reads %s",
               record_bytes_text(step->step_bytes, text, sizeof(text)));
-    text_addf(out, " and takes %s FLOPs\n",
-              record_count_text(step->decode_flops, text, sizeof(text)));
+    if (step->decode_flops.valid)
+        text_addf(out, " and takes %s FLOPs\n",
+                  record_count_text(step->decode_flops, text, sizeof(text)));
+    else
+        text_addf(out, "; its FLOPs are not known: %s\n", step->lacks);
 }
 
 /* What one token more costs; see step.h. */

@@ -45,7 +45,7 @@ static void take_costs(const Run *run, StepRecord *out)
 {
     const Mechanism *m = run->mechanism;
     DecodeCost       cost = run->causal && m->decode ? m->decode(run, run->params)
-                                                     : decode_unknown();
+                                                     : decode_unknown(NULL);
 
     out->state_bytes = known(cost.state_bytes);
     out->kv_bytes_per_token = known(cost.kv_bytes_per_token);
@@ -53,14 +53,15 @@ static void take_costs(const Run *run, StepRecord *out)
     out->decode_flops = known(cost.decode_flops);
     for (int x = 0; x < STEP_LENGTHS; x++)
         out->held[x] = known(decode_held(run, (int64_t)STEP_FIRST << x));
+    if (out->decode_flops.valid)
+        return;
     if (!m->causal)
         lack(out->lacks, "it has no causal form, so it cannot generate token by token");
     else if (!run->causal)
         lack(out->lacks, "the run is not causal; give --causal");
-    else if (m->claim_decode && !strncmp(m->claim_decode, "no", 2))
-        snprintf(out->lacks, sizeof(out->lacks), "it does not generate token by token%.100s",
-                 m->claim_decode + 2);
-    else if (!m->decode || isnan(cost.decode_flops))
+    else if (cost.why)
+        lack(out->lacks, cost.why);
+    else
         lack(out->lacks, "no closed form of its step is known here");
 }
 

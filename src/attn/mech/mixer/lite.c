@@ -379,6 +379,19 @@ static Flops lite_flops(Run *r, const void *opaque)
     return sum;
 }
 
+/* Keys and values of the attention's channels, and the last K tokens of the convolution's. */
+static DecodeCost lite_decode(const Run *r, const void *opaque)
+{
+    Run        sized = *r;
+    Sizes      s = lite_sizes(&sized, opaque);
+    DecodeCost cost = decode_kept(r, opaque, 2 * (double)s.da);
+    double     near = (double)r->cache_bytes * (double)s.dc * fmin((double)r->n, (double)s.taps);
+
+    cost.state_bytes += near;
+    cost.step_bytes += near;
+    return cost;
+}
+
 static const StageNote notes[] = {
     { "split", "The channels of each token are parted: the first half for attention, the rest for "
                "a convolution." },
@@ -434,4 +447,5 @@ const Mechanism mech_lite = {
     .check = lite_check,
     .run = lite_run,
     .flops = lite_flops,
+    .decode = lite_decode,
 };
