@@ -424,7 +424,7 @@ const Mechanism mech_lite = {
               "lightweight_convolution.py, dynamic_convolution.py",
     .formula = "out = [ attention(x[:, :da]),  conv(x[:, da:]) ]\n"
                "conv: y[i,c] = b_c + sum_s taps[g(c),s] t[i - left + s, c]",
-    .problem = "On small devices attention must serve near and far words at once.",
+    .problem = "On small devices attention must serve near and far tokens at once.",
     .idea = "Half of the channels use attention and the other half a convolution over near "
             "tokens.",
     .price = "The attention that is left is still quadratic.",
