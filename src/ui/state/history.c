@@ -10,9 +10,23 @@
 
 /* ---- a change in words --------------------------------------------------------- */
 
+static void add_separator(Text *out)
+{
+    if (out->length)
+        text_add(out, ", ");
+}
+
 static void add_part(Text *out, const char *part)
 {
-    text_addf(out, "%s%s", out->length ? ", " : "", part);
+    add_separator(out);
+    text_add(out, part);
+}
+
+/* "window 7 -> 9" */
+static void add_change(Text *out, const char *name, const char *from, const char *to)
+{
+    add_separator(out);
+    text_addf(out, "%s%s%s -> %s", name, *name ? " " : "", from, to);
 }
 
 /* As it would be written; where it is left out, the default. */
@@ -32,7 +46,7 @@ static void add_parameter(const Request *from, const Request *to, const Param *p
     const char *a = value_of(from, param, &before), *b = value_of(to, param, &after);
 
     if (strcmp(a, b) != 0)
-        text_addf(out, "%s%s %s -> %s", out->length ? ", " : "", param->name, a, b);
+        add_change(out, param->name, a, b);
     text_free(&before);
     text_free(&after);
 }
@@ -51,7 +65,7 @@ static void add_request(const Request *from, const Request *to, Text *out)
     request_text(from, &before);
     request_text(to, &after);
     if (strcmp(text_str(&before), text_str(&after)) != 0)
-        text_addf(out, "%s%s -> %s", out->length ? ", " : "", text_str(&before), text_str(&after));
+        add_change(out, "", text_str(&before), text_str(&after));
     text_free(&before);
     text_free(&after);
 }
@@ -69,7 +83,8 @@ static void add_extra(const Workspace *few, const Workspace *more, const char *w
             continue;
         }
         request_text(&more->panes[i].request, &name);
-        text_addf(out, "%s%s %s", out->length ? ", " : "", text_str(&name), what);
+        add_separator(out);
+        text_addf(out, "%s %s", text_str(&name), what);
         text_free(&name);
     }
 }
@@ -85,7 +100,7 @@ static void add_choice(const char *name, int64_t from, int64_t to, int64_t none,
         snprintf(before, sizeof(before), "%lld", (long long)from);
     if (to != none)
         snprintf(after, sizeof(after), "%lld", (long long)to);
-    text_addf(out, "%s%s %s -> %s", out->length ? ", " : "", name, before, after);
+    add_change(out, name, before, after);
 }
 
 static void add_input(const Workspace *from, const Workspace *to, Text *out)
@@ -93,7 +108,7 @@ static void add_input(const Workspace *from, const Workspace *to, Text *out)
     if (!from->spec || !to->spec)
         return;
     if (strcmp(from->spec, to->spec) != 0) {
-        text_addf(out, "input %s -> %s", from->spec, to->spec);
+        add_change(out, "input", from->spec, to->spec);
         return;
     }
     add_choice("layer", from->choice.layer, to->choice.layer, -1, out);
