@@ -107,7 +107,6 @@ static void sinkhorn_run(Run *r, const void *opaque)
     soft_blocks_sort(r, s);
     run_stage(r, "attend");
     soft_blocks_attend(r, s);
-    soft_blocks_last(r, s);
     soft_blocks_show(r, s);
 }
 
@@ -449,14 +448,14 @@ static double pooled_flops(const Run *r, const Params *p, const SoftBlocks *s)
                                : (double)((p->pool == POOL_X ? 1 : s->h) * pooled_size(r, p));
 }
 
-/* All keys and values are held, and the sorted block in use, which is made once, by its block's
- * first token; the step reads that and its own block. */
+/* All keys and values are held, and the sorted block in use, which is made once, of whole earlier
+ * blocks, by its block's first token; the step reads that and its own block. */
 static DecodeCost sinkhorn_decode(const Run *r, const void *opaque)
 {
     const Params *p = opaque;
     SoftBlocks    s = sinkhorn_blocks_of(r, p);
     double        b = (double)r->cache_bytes, token = b * decode_token(r), h = (double)s.h;
-    double        numbers = (double)(s.d + s.e), slots = r->last.cells;
+    double        numbers = (double)(s.d + s.e), slots = s.nb > 1 ? h * (double)s.b : 0;
     double        own = s.local == SOFT_LOCAL_NONE ? 0 : (double)soft_blocks_length(&s, s.nb - 1);
     DecodeCost    cost = { .kv_bytes_per_token = token, .step_bytes = token * own };
 

@@ -135,15 +135,6 @@ void soft_blocks_attend(Run *r, SoftBlocks *s)
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->n * s->e));
 }
 
-void soft_blocks_last(Run *r, const SoftBlocks *s)
-{
-    if (!r->causal || s->cut || run_failed(r))
-        return;
-    r->last = (LastRow){ .known = true };
-    for (int64_t head = 0; head < s->h; head++)
-        r->last.cells += (double)s->filled[head * s->rows + s->nb - 1];
-}
-
 /* ---- views ------------------------------------------------------------------ */
 
 static double blocks_cell(const SoftBlocks *s, const AttendInput *in, const double *z, int64_t head,

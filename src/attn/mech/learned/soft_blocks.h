@@ -49,8 +49,6 @@ double soft_blocks_mean_flops(const SoftBlocks *s);
 /* Sorted keys and values from perm.  Charges the products to overhead. */
 void soft_blocks_sort(Run *r, SoftBlocks *s);
 void soft_blocks_attend(Run *r, SoftBlocks *s); /* sets r->out */
-/* Of a causal run's last row LastRow.cells are the slots of its sorted block, in all heads. */
-void soft_blocks_last(Run *r, const SoftBlocks *s);
 /* connectivity, connectivity_hard (the largest source only), order (of keys) and weights; s must
  * live in the run's arena. */
 void soft_blocks_show(Run *r, SoftBlocks *s);
