@@ -302,7 +302,7 @@ const Mechanism mech_bigbird = {
     .classes = CLASS_FP | CLASS_M,
     .claim_time = "O(n)",
     .claim_memory = "O(n)",
-    .claim_decode = "yes, with variant=itc cut to the past; the paper has none",
+    .claim_decode = "yes, cut to the past (ours)",
     .claim_exponent = 1,
     .causal = true,
     .at_end = AT_END_CELLS,
