@@ -325,14 +325,14 @@ static DecodeCost lambda_decode(const Run *r, const void *opaque)
     Lambdas       l = lambda_layer_of(&sized, p);
     double        ku = (double)(l.s.k * l.s.u), hk = (double)l.s.hk, e = (double)l.s.e;
     double        token = (double)r->cache_bytes * hk * e * (double)l.s.u;
-    double        sums = 4 * hk * ((double)l.s.k * e + 2 * ku), read = 0;
+    double        sums = 4 * hk * ((double)l.s.k * e + 2 * ku), read = (double)NAN;
     bool          all = l.position == LAMBDA_ABSOLUTE ||
                (l.position == LAMBDA_RELATIVE && p->scope == 0 && !p->pos.data);
     PatternRow row = { 0 };
 
     if (l.reach) {
         pattern_row(l.reach, 0, l.s.n - 1, &row);
-        read = token * (double)pattern_row_cells(&row);
+        read = row.failed ? (double)NAN : token * (double)pattern_row_cells(&row);
         pattern_row_free(&row);
     }
     arena_release(r->arena, mark);
