@@ -204,6 +204,9 @@ static bool find_family(Keys *k, const char *type)
         text_addf(&known, "%s%s", i ? ", " : "", families[i].name);
     if (!type)
         refuse(k, ERR_DATA, "model_type is missing");
+    else if (!k->family && config_is_encoder(type))
+        refuse(k, ERR_UNSUPPORTED, "%.60s is an encoder: it writes no text, so it keeps no cache; "
+               "give a decoder, or --layers and sizes instead of the model", type);
     else if (!k->family)
         refuse(k, ERR_UNSUPPORTED, "model_type is '%.60s', of which the layers are not known; "
                "known are %s; give --layers and sizes instead of the model", type,

@@ -29,6 +29,14 @@ static bool unknown_family(const char *family, ConfigSource source, Error *err)
                          : "llama, mistral, qwen2, qwen3, gemma, gpt2, bert and albert");
 }
 
+bool config_is_encoder(const char *family)
+{
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+        if (!strcmp(families[i].name, family))
+            return !families[i].causal;
+    return false;
+}
+
 bool config_begin(const char *family, ConfigSource source, ModelConfig *out, Error *err)
 {
     for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {

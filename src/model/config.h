@@ -29,6 +29,8 @@ bool model_failed(const char *path, Error *err);
 
 /* ---- for the two of them --------------------------------------------------- */
 
+/* Whether the family is one of encoders, which write no text. */
+bool config_is_encoder(const char *family);
 /* Begins *out with what follows from the family; refuses one that is not covered. */
 bool config_begin(const char *family, ConfigSource source, ModelConfig *out, Error *err);
 /* Sizes that must fit each other; sets scale, and fills in groups and embedding_width. */

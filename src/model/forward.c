@@ -240,6 +240,8 @@ static bool attend_part(Forward *f, int64_t layer, int64_t slot, const Mechanism
             memcpy(f->o_heads + t * size, f->swapped + t * size, (size_t)size * sizeof(float));
     m->flops += outcome.flops * (double)count / (double)f->c->heads;
     m->untrained |= outcome.untrained;
+    if (!*m->note)
+        memcpy(m->note, outcome.note, sizeof(m->note));
     return true;
 }
 

@@ -54,6 +54,8 @@ typedef struct NextToken {
 } NextToken;
 #define FORWARD_NEXT 5
 
+#define SWAP_NOTE 120 /* characters of a swap's note */
+
 /* Of one variant; NaN: does not apply. */
 typedef struct ForwardMeasure {
     double   loss, perplexity;      /* nats a token; causal models, n >= 2 */
@@ -65,6 +67,7 @@ typedef struct ForwardMeasure {
     float   *final;                 /* [D] mean over positions of the final states */
     double   flops, flops_exact;    /* score and mixing, of the swapped layers and heads */
     bool     untrained;             /* has parameters drawn from the seed */
+    char     note[SWAP_NOTE];       /* how a parameter was read in the first swapped layer, or "" */
     double   seconds;               /* of its attention */
 } ForwardMeasure;
 

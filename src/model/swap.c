@@ -1,6 +1,7 @@
 /* swap.c -- a mechanism on one layer of a model; see swap.h. */
 #include "model/swap.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,6 +154,13 @@ static bool is_drawn(const Run *run)
     return false;
 }
 
+static void first_note(const Run *run, char note[SWAP_NOTE])
+{
+    const char *notes = text_str(&run->notes);
+
+    snprintf(note, SWAP_NOTE, "%.*s", (int)strcspn(notes, "\n"), notes);
+}
+
 bool swap_attend(const MechanismSpec *spec, const char *text, const SwapInput *in, Arena *arena,
                  float *out, SwapOutcome *outcome, Error *err)
 {
@@ -172,6 +180,7 @@ bool swap_attend(const MechanismSpec *spec, const char *text, const SwapInput *i
     }
     flops = run_flops(run);
     *outcome = (SwapOutcome){ .flops = flops.score + flops.mix, .untrained = is_drawn(run) };
+    first_note(run, outcome->note);
     run_free(run);
     return ok;
 }

@@ -37,6 +37,7 @@ bool exact_attend(Run *bare, const SwapInput *in, float *out, double *flops);
 typedef struct SwapOutcome {
     double flops;     /* score and mixing, all heads */
     bool   untrained;
+    char   note[SWAP_NOTE]; /* how a parameter was read, "rank=96, ..."; "": nothing to say */
 } SwapOutcome;
 
 /* Whether the mechanism takes such inputs, which are not read; false with *err set. */

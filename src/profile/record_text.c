@@ -216,35 +216,62 @@ static void sampled_lines(const Record *r, Text *out)
               (long long)q->rows, (long long)r->n);
 }
 
-static void decode_cost_line(const StepRecord *step, Text *out)
+/* Of a cache without steady growth: whether it is full after n tokens. */
+static void bound_text(const StepRecord *step, int64_t n, Text *out)
+{
+    double  most = step->state_bytes.value;
+    int64_t at = 0;
+    bool    known = false;
+    char    text[32];
+
+    for (int x = 0; x < STEP_LENGTHS; x++) {
+        if (((int64_t)STEP_FIRST << x) <= n || !step->held[x].valid)
+            continue;
+        known = true;
+        if (step->held[x].value > most) {
+            most = step->held[x].value;
+            at = (int64_t)STEP_FIRST << x;
+        }
+    }
+    if (at)
+        text_addf(out, "which grows to %s by %lld tokens",
+                  record_bytes_text(number_of(most), text, sizeof(text)), (long long)at);
+    else
+        text_add(out, known ? "which grows no more" : "which is bounded");
+}
+
+static void decode_cost_line(const StepRecord *step, int64_t n, Text *out)
 {
     char text[32];
 
-    if (!step->decode_flops.valid) {
+    if (!step->state_bytes.valid) {
         text_addf(out, "  decode   cost not known: %s\n", step->lacks);
         return;
     }
     text_addf(out, "  decode   cache %s, ",
               record_bytes_text(step->state_bytes, text, sizeof(text)));
     if (step->kv_bytes_per_token.valid && step->kv_bytes_per_token.value <= 0)
-        text_add(out, "which grows no more");
+        bound_text(step, n, out);
     else
         text_addf(out, "%s for each further token",
                   record_bytes_text(step->kv_bytes_per_token, text, sizeof(text)));
     text_addf(out, "; a step reads %s",
               record_bytes_text(step->step_bytes, text, sizeof(text)));
-    text_addf(out, " and takes %s FLOPs\n",
-              record_count_text(step->decode_flops, text, sizeof(text)));
+    if (step->decode_flops.valid)
+        text_addf(out, " and takes %s FLOPs\n",
+                  record_count_text(step->decode_flops, text, sizeof(text)));
+    else
+        text_addf(out, "; its FLOPs are not known: %s\n", step->lacks);
 }
 
 /* What one token more costs; see step.h. */
-static void decode_lines(const StepRecord *step, Text *out)
+static void decode_lines(const StepRecord *step, int64_t n, Text *out)
 {
     char text[32];
 
     if (!step->asked)
         return;
-    decode_cost_line(step, out);
+    decode_cost_line(step, n, out);
     if (step->way == STEP_NONE) {
         if (strcmp(step->lacks, step->time_lacks) != 0)
             text_addf(out, "           step time not measured: %s\n", step->time_lacks);
@@ -446,7 +473,7 @@ void record_text(const Record *record, Text *out)
     memory_line(record, out);
     largest_line(record, out);
     record_gpu_text(record, out);
-    decode_lines(&record->step, out);
+    decode_lines(&record->step, record->n, out);
     quality_lines(record, out);
     seeds_line(&record->seeds, out);
     tensors_line(record->tensors, out);

@@ -41,11 +41,12 @@ static void lack(char *to, const char *why)
     snprintf(to, sizeof(((StepRecord *)0)->lacks), "%s", why);
 }
 
-static void take_costs(const Run *run, StepRecord *out)
+/* False: the mechanism says that no token has a cost of its own, so one query is no step of it. */
+static bool take_costs(const Run *run, StepRecord *out)
 {
     const Mechanism *m = run->mechanism;
     DecodeCost       cost = run->causal && m->decode ? m->decode(run, run->params)
-                                                     : decode_unknown();
+                                                     : decode_unknown(NULL);
 
     out->state_bytes = known(cost.state_bytes);
     out->kv_bytes_per_token = known(cost.kv_bytes_per_token);
@@ -53,21 +54,28 @@ static void take_costs(const Run *run, StepRecord *out)
     out->decode_flops = known(cost.decode_flops);
     for (int x = 0; x < STEP_LENGTHS; x++)
         out->held[x] = known(decode_held(run, (int64_t)STEP_FIRST << x));
+    if (out->decode_flops.valid)
+        return true;
     if (!m->causal)
         lack(out->lacks, "it has no causal form, so it cannot generate token by token");
     else if (!run->causal)
         lack(out->lacks, "the run is not causal; give --causal");
-    else if (m->claim_decode && !strncmp(m->claim_decode, "no", 2))
-        snprintf(out->lacks, sizeof(out->lacks), "it does not generate token by token%.100s",
-                 m->claim_decode + 2);
-    else if (!m->decode || isnan(cost.decode_flops))
+    else if (cost.why)
+        lack(out->lacks, cost.why);
+    else
         lack(out->lacks, "no closed form of its step is known here");
+    return !cost.why || out->state_bytes.valid;
+}
+
+static bool record_costs(const Run *run, StepRecord *out)
+{
+    *out = (StepRecord){ .asked = true };
+    return take_costs(run, out);
 }
 
 void step_costs(const Run *run, StepRecord *out)
 {
-    *out = (StepRecord){ .asked = true };
-    take_costs(run, out);
+    (void)record_costs(run, out);
 }
 
 /* The parameter `form` where it has the choice `recurrent`. */
@@ -143,8 +151,8 @@ bool step_measure(const Run *run, const RunSpec *spec, bool timed, StepRecord *o
 {
     const Mechanism *m = run->mechanism;
     RunSpec          plain = *spec;
+    bool             has_step = record_costs(run, out);
 
-    step_costs(run, out);
     plain.views = false;
     plain.observer = NULL;
     plain.progress = NULL;
@@ -155,6 +163,10 @@ bool step_measure(const Run *run, const RunSpec *spec, bool timed, StepRecord *o
     if (!m->causal || !run->causal || !spec->q.data || spec->segments.data) {
         lack(out->time_lacks, *out->lacks ? out->lacks
                                           : "its input is not q, k and v of one sequence");
+        return true;
+    }
+    if (!has_step) {
+        lack(out->time_lacks, out->lacks);
         return true;
     }
     if (form_of(m))

@@ -563,7 +563,7 @@ function Model:read(text, most) end
 ---@return string
 function Model:token(id) end
 
----The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) after the last one, residual_norm, seconds.  With a swap these are of the swapped model, with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and plain holds those of the model as it is.  Of swaps, and with vary, a list of such tables, with one plain; vary adds value and given, the place of its swap in swaps.
+---The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) after the last one, residual_norm, seconds.  With a swap these are of the swapped model, with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, note (how a parameter was read) where there is one, and plain holds those of the model as it is.  Of swaps, and with vary, a list of such tables, with one plain; vary adds value and given, the place of its swap in swaps.
 ---@param ids integer[]
 ---@param options? attnscope.ModelOptions
 ---@return table?

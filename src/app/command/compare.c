@@ -196,15 +196,22 @@ static bool takes(Session *s, const Call *call, const char *word, const char *pa
     return ok;
 }
 
+/* Values that the word is run at; 0: as it is. */
+static int values_of(Session *s, const Call *call, const char *word, const Axis *axis)
+{
+    return axis->count && takes(s, call, word, axis->name) ? axis->count : 0;
+}
+
 /* Adds one row, or one for each value of the parameter. */
 static bool add_rows_of(Session *s, const Call *call, const char *word, const Axis *axis,
                         Comparison *c, Error *err)
 {
+    int  count = values_of(s, call, word, axis);
     char value[256];
 
-    if (!axis->count || !takes(s, call, word, axis->name))
+    if (!count)
         return add_request(s, call, word, NULL, c, err);
-    for (int i = 0; i < axis->count; i++) {
+    for (int i = 0; i < count; i++) {
         snprintf(value, sizeof(value), "%s=%s", axis->name, axis->values[i]);
         if (!add_request(s, call, word, value, c, err))
             return false;
@@ -244,15 +251,22 @@ static bool searches_crossover(const Call *call)
     return call->values[OPT_CROSSOVER] && !call->values[OPT_PLOT];
 }
 
+/* The word names the baseline, which is the first row anyway. */
+static bool is_first_row(const char *word)
+{
+    return mechanism_baseline() && mechanism_find(word) == mechanism_baseline();
+}
+
 static int planned_rows(Session *s, const Call *call, const Comparison *c)
 {
-    const Mechanism *exact = mechanism_baseline();
-    int              rows = exact != NULL;
+    int rows = mechanism_baseline() != NULL;
 
-    for (int i = 0; i < call->word_count; i++)
-        if (!exact || mechanism_find(call->words[i]) != exact)
-            rows += c->axis.count && takes(s, call, call->words[i], c->axis.name) ? c->axis.count
-                                                                                  : 1;
+    for (int i = 0; i < call->word_count; i++) {
+        int count = values_of(s, call, call->words[i], &c->axis);
+
+        if (!is_first_row(call->words[i]))
+            rows += count ? count : 1;
+    }
     return rows;
 }
 
@@ -269,7 +283,7 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
         return false;
     c->crossover = searches_crossover(call);
     for (int i = 0; i < call->word_count; i++)
-        if ((!exact || mechanism_find(call->words[i]) != exact) &&
+        if (!is_first_row(call->words[i]) &&
             !add_rows_of(s, call, call->words[i], &c->axis, c, err))
             return false;
     for (int i = 0; i < c->count && c->crossover; i++)

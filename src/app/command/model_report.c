@@ -181,7 +181,8 @@ static void swap_row(const ModelRun *r, const ModelTextRun *run, int64_t variant
         real_cell(t, -9, share);
     else
         table_cell(t, "%.1f %%", 100 * share);
-    table_cell(t, "%s", m->untrained ? "untrained" : "");
+    table_cell(t, "%s%s%s", m->untrained ? "untrained" : "", m->untrained && *m->note ? ", " : "",
+               m->note);
 }
 
 static void swap_table(const ModelRun *r, const ModelTextRun *run, TableStyle style, Text *out)
@@ -347,7 +348,7 @@ static void report_written(const ModelRun *r, const ModelTextRun *t, Text *out)
         text_add_count(out, g->count, "token");
         if (g->count && g->seconds > 0)
             text_addf(out, ", %.1f a second", (double)g->count / g->seconds);
-        text_addf(out, ", cache %s (nothing is dropped), %lld",
+        text_addf(out, ", cache %s of float32 numbers (nothing is dropped), %lld",
                   format_bytes(g->cache_bytes, bytes, sizeof(bytes)), (long long)g->read_keys);
         if (g->count)
             text_addf(out, " of %lld", (long long)keys_held(r, t, g));
@@ -519,6 +520,7 @@ static void json_swap(const ModelRun *r, const ModelTextRun *t, int64_t v, Json 
         json_mixture(r, &r->swaps[v - 1], j);
     else
         json_defaults(&r->swaps[v - 1], j);
+    jsonw_key_string(j, "note", *m->note ? m->note : NULL);
     jsonw_close(j, '}');
 }
 

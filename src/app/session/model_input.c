@@ -317,6 +317,17 @@ static bool read_standard_input(Text *out, Error *err)
     return ok;
 }
 
+/* --text takes a file; the words of a text in its place are a usual mistake. */
+static bool is_there(const char *path, const char *name, Error *err)
+{
+    struct stat what;
+
+    if (stat(path, &what) == 0 || errno != ENOENT)
+        return true;
+    return error_set(err, ERR_FILE, "%.200s: there is no such file; a text itself is read from "
+                     "standard input: echo 'The text' | attnscope ... --text -", name);
+}
+
 static bool read_bytes(Session *s, const char *name, Text *out, Error *err)
 {
     Text path = { 0 };
@@ -324,7 +335,7 @@ static bool read_bytes(Session *s, const char *name, Text *out, Error *err)
 
     if (!strcmp(name, "-"))
         return read_standard_input(out, err);
-    ok = session_input_path(s, name, &path, err) &&
+    ok = session_input_path(s, name, &path, err) && is_there(text_str(&path), name, err) &&
          file_read(text_str(&path), MOST_BYTES, out, err);
     text_free(&path);
     if (ok && out->length > MOST_BYTES)

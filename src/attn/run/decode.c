@@ -7,6 +7,12 @@
 
 /* ---- the last row ------------------------------------------------------------ */
 
+/* Room for the keys of one row, [m] each. */
+typedef struct LastList {
+    int32_t *count, *key;
+    uint8_t *met;
+} LastList;
+
 /* Marks the row's keys; returns how many were not marked before. */
 static int64_t mark_keys(const PatternRow *row, uint8_t *met)
 {
@@ -80,6 +86,56 @@ void run_last_row(Run *r, const Pattern *cells)
     arena_release(r->arena, mark);
 }
 
+/* Keys of the last row of query head `head`, marked in `met`; returns how many were not yet. */
+static int64_t mark_listed(Run *r, CellRowFn list, const void *context, int64_t head,
+                           LastList *room)
+{
+    int64_t found = list(context, head, r->n - 1, room->count, room->key), fresh = 0;
+
+    for (int64_t x = 0; x < found; x++) {
+        fresh += !room->met[room->key[x]];
+        room->met[room->key[x]] = 1;
+        room->count[room->key[x]] = 0;
+    }
+    r->last.cells += (double)found;
+    return fresh;
+}
+
+/* Distinct keys in each of `groups` heads, summed. */
+static double distinct_listed(Run *r, CellRowFn list, const void *context, int64_t groups,
+                              LastList *room)
+{
+    int64_t each = r->h / groups, keys = 0;
+
+    r->last.cells = 0;
+    for (int64_t head = 0; head < r->h; head++) {
+        if (head % each == 0)
+            memset(room->met, 0, (size_t)r->m);
+        keys += mark_listed(r, list, context, head, room);
+    }
+    return (double)keys;
+}
+
+void run_last_listed(Run *r, CellRowFn list, const void *context, int64_t groups)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    LastList  room = { 0 };
+
+    if (!r->causal || run_failed(r))
+        return;
+    op_wait(r, "the host lists the keys of the last query");
+    room.count = run_alloc(r, r->m, sizeof(*room.count));
+    room.key = run_alloc(r, r->m, sizeof(*room.key));
+    room.met = run_alloc(r, r->m, 1);
+    if (!run_failed(r)) {
+        memset(room.count, 0, (size_t)r->m * sizeof(*room.count));
+        r->last.keys = distinct_listed(r, list, context, groups, &room);
+        r->last.values = distinct_listed(r, list, context, r->v.shape[0], &room);
+        r->last.known = true;
+    }
+    arena_release(r->arena, mark);
+}
+
 void run_last_keys(Run *r, int64_t keys, int64_t span)
 {
     if (!r->causal || run_failed(r))
@@ -115,11 +171,11 @@ double decode_row(const Run *r)
     return r->last.known ? cell * r->last.cells : (double)NAN;
 }
 
-DecodeCost decode_unknown(void)
+DecodeCost decode_unknown(const char *why)
 {
     double none = (double)NAN;
 
-    return (DecodeCost){ none, none, none, none };
+    return (DecodeCost){ none, none, none, none, why };
 }
 
 DecodeCost decode_dense(const Run *r)
@@ -164,32 +220,64 @@ DecodeCost decode_state(const Run *r, int64_t f, double made)
                          .decode_flops = h * (4 * features * e + 3 * features + e) + made };
 }
 
+/* For closed forms, which read sizes of the run and of its inputs, and parameters. */
+static Run run_of_tokens(const Run *r, int64_t n)
+{
+    Run other = *r;
+
+    other.n = other.m = n;
+    other.q.shape[1] = other.k.shape[1] = other.v.shape[1] = n;
+    other.x.shape[0] = n;
+    other.q_offset = other.at_end = 0;
+    other.spec.views = false;
+    return other;
+}
+
 static double flops_of_tokens(const Run *r, const void *params, int64_t n)
 {
-    Run       part = *r;
+    Run       part = run_of_tokens(r, n);
     ArenaMark mark = arena_mark(r->arena);
     double    flops;
 
-    part.n = part.m = n;
-    part.spec.views = false;
     flops = flops_total(r->mechanism->flops(&part, params));
     arena_release(r->arena, mark);
     return flops;
 }
 
+double decode_gain(const Run *r, const void *params)
+{
+    double now;
+
+    if (r->mechanism->flops_bound)
+        return (double)NAN;
+    now = flops_of_tokens(r, params, r->n);
+    return r->n > 1 ? now - flops_of_tokens(r, params, r->n - 1) : now;
+}
+
 DecodeCost decode_tokenless(const Run *r, const void *params)
 {
-    double last = (double)NAN;
+    return decode_kept(r, params, 0);
+}
 
-    if (!r->mechanism->flops_bound)
-        last = flops_of_tokens(r, params, r->n) -
-               (r->n > 1 ? flops_of_tokens(r, params, r->n - 1) : 0);
-    return (DecodeCost){ .decode_flops = last };
+DecodeCost decode_kept(const Run *r, const void *params, double numbers)
+{
+    double token = (double)r->cache_bytes * numbers, all = token * (double)r->m;
+
+    return (DecodeCost){ .state_bytes = all, .kv_bytes_per_token = token, .step_bytes = all,
+                         .decode_flops = decode_gain(r, params),
+                         .why = "the data decide how much a token computes" };
+}
+
+DecodeCost decode_around(const Run *r, const void *params)
+{
+    (void)r;
+    (void)params;
+    return decode_unknown("it stacks layers around another mechanism; run that one alone");
 }
 
 double decode_held(const Run *r, int64_t n)
 {
-    Run  other = *r; /* forms read its sizes and parameters */
+    Run  other = run_of_tokens(r, n);
     double span = r->last.rule ? (double)pattern_span(r->last.rule) : r->last.span;
     bool   cut = span >= (double)r->m;
     bool grid = r->mechanism->on_grid ||
@@ -197,8 +285,6 @@ double decode_held(const Run *r, int64_t n)
 
     if (!r->causal || !r->mechanism->decode || (n > r->m && cut) || (n != r->m && grid))
         return (double)NAN;
-    other.n = other.m = n;
-    other.q_offset = other.at_end = 0;
     return r->mechanism->decode(&other, r->params).state_bytes;
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/ops/weights.h"
 #include "attn/pattern/pattern.h"
 
 typedef struct Run Run;
@@ -20,6 +21,7 @@ typedef struct DecodeCost {
     double kv_bytes_per_token; /* its growth per further token; 0: bounded */
     double step_bytes;         /* bytes of it that the step reads; heads of a group read once */
     double decode_flops;       /* of the step, what is kept incrementally counted once */
+    const char *why;           /* a number is not known; static; NULL: no reason is told */
 } DecodeCost;
 
 /* The cells of the last row. */
@@ -37,6 +39,9 @@ void run_last_row(Run *r, const Pattern *cells);
 /* The same of so many keys that every query head reads, where no row reaches farther than span
  * (0: no bound). */
 void run_last_keys(Run *r, int64_t keys, int64_t span);
+/* The same of keys that are listed (CellRowFn of attn/ops/weights.h); the query heads share their
+ * keys in `groups` heads, and values as v does. */
+void run_last_listed(Run *r, CellRowFn list, const void *context, int64_t groups);
 
 /* Numbers that one token adds to the keys and values: g (d + e). */
 double decode_token(const Run *r);
@@ -46,8 +51,9 @@ double decode_cell(const Run *r);
 double decode_read(const Run *r);
 /* FLOPs of the last row: its scores, its softmax and the sum of its values. */
 double decode_row(const Run *r);
-/* Under these parameters no token has a cost of its own. */
-DecodeCost decode_unknown(void);
+/* Under these parameters no token has a cost of its own: `why`, "it makes whole image rows at
+ * once"; static. */
+DecodeCost decode_unknown(const char *why);
 /* Of exact attention: all keys and values are held and read. */
 DecodeCost decode_dense(const Run *r);
 /* Of cells that a rule gives: the step reads the last row's, and what no later row can reach is
@@ -60,9 +66,14 @@ DecodeCost decode_span(const Run *r, double span, double apart);
  * and, to divide by, f; `made`: FLOPs of the token's features. */
 DecodeCost decode_state(const Run *r, int64_t f, double made);
 
-/* Of a layer that keeps nothing of the tokens before.  The step is what the closed form of FLOPs
- * gains by the last token; not known where that form is a bound.  A Mechanism.decode. */
+/* FLOPs that the closed form gains by the last token; NaN where that form is a bound. */
+double decode_gain(const Run *r, const void *params);
+/* Of a layer that keeps nothing of the tokens before: decode_gain.  A Mechanism.decode. */
 DecodeCost decode_tokenless(const Run *r, const void *params);
+/* Of a layer that keeps and reads so many numbers of every token: decode_gain. */
+DecodeCost decode_kept(const Run *r, const void *params, double numbers);
+/* Of layers around another mechanism: the step is that one's.  A Mechanism.decode. */
+DecodeCost decode_around(const Run *r, const void *params);
 
 /* Bytes that are held after n tokens, by the closed form; NaN: not known.  A rule that reaches past
  * the run's first key was cut there, so nothing is known of more tokens than the run has. */

@@ -314,6 +314,8 @@ static void push_swapped(lua_State *L, const Passing *p, int64_t variant)
     if (p->given.values)
         field_value(L, &p->given.values[variant - 1]);
     field_bool(L, "untrained", f->untrained);
+    if (*f->note)
+        field_string(L, "note", f->note);
     field_measure(L, "flops", f->flops);
     field_measure(L, "flops_exact", f->flops_exact);
 }
@@ -578,9 +580,10 @@ static const Member model_members[] = {
       "table?, string?, string?",
       "The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) "
       "after the last one, residual_norm, seconds.  With a swap these are of the swapped model, "
-      "with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and "
-      "plain holds those of the model as it is.  Of swaps, and with vary, a list of such tables, "
-      "with one plain; vary adds value and given, the place of its swap in swaps." },
+      "with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, note "
+      "(how a parameter was read) where there is one, and plain holds those of the model as it "
+      "is.  Of swaps, and with vary, a list of such tables, with one plain; vary adds value "
+      "and given, the place of its swap in swaps." },
     { "generate", write_on, "ids: integer[], count: integer, options?: attnscope.GenerateOptions",
       "table?, string?, string?",
       "The model writes `count` tokens on, as it is or with a swap that is a pattern or a mixture "

@@ -7,6 +7,12 @@
 #include "app/study/swap_axis.h"
 #include "app/study/swap_file.h"
 
+/* Moves the value on top into the table `keep`, whose values live as long as it.  [-1, +0] */
+static void keep_top(lua_State *L, int keep)
+{
+    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+}
+
 /* ---- a swap ------------------------------------------------------------------------ */
 
 /* The list in the option of table t as flags, kept in the table `keep`; NULL: all.
@@ -29,7 +35,7 @@ static const bool *read_flags(lua_State *L, int t, int keep, const char *key, in
         on[check_index(L, lua_gettop(L), count, key)] = true;
         lua_pop(L, 1);
     }
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    keep_top(L, keep);
     lua_pop(L, 1);
     return on;
 }
@@ -57,7 +63,7 @@ static Swap read_mixture(lua_State *L, int keep, const Model *m, const Swap *giv
     if (!*box)
         luaL_error(L, "swap: %s", err.text);
     given = (*box)->parts;
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    keep_top(L, keep);
     return *given;
 }
 
@@ -67,7 +73,7 @@ static Swap read_swap(lua_State *L, int t, int keep, const Model *m)
     Swap s = { .mechanism = option_string(L, t, "swap", NULL) };
 
     lua_getfield(L, t, "swap"); /* its text stays with it */
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    keep_top(L, keep);
     s.layers = read_flags(L, t, keep, "layers", m->config.layers);
     s.heads = read_flags(L, t, keep, "heads", m->config.heads);
     s.seed = (uint64_t)option_integer(L, t, "seed", 0, 0, INT64_MAX);
@@ -108,7 +114,7 @@ static void read_swaps(lua_State *L, int list, int keep, const Model *m, GivenSw
     }
     luaL_argcheck(L, count > 0, 3, "swaps: expected a list with at least one swap");
     all = lua_newuserdatauv(L, (size_t)(count + more) * sizeof(*all), 0);
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    keep_top(L, keep);
     for (int64_t i = 0; i < count; i++) {
         int64_t parts;
         Swap   *last = &all[i];
@@ -157,7 +163,7 @@ static int64_t vary_swap(lua_State *L, int keep, const Axis *axis, const Swap *s
         text_box_push(L, text);
         out[at] = *swap;
         out[at].mechanism = lua_tostring(L, -1);
-        lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+        keep_top(L, keep);
         lua_pop(L, 1);
         values[at] = (SwapValue){ given, varies ? axis->values[at] : NULL };
     }
@@ -181,7 +187,7 @@ static void vary_swaps(lua_State *L, int t, int keep, GivenSwaps *out)
     *axis = (Axis){ 0 };
     if (!axis_parse(range, axis, &err))
         luaL_error(L, "vary: %s", err.text);
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    keep_top(L, keep);
     for (int64_t i = 0; i < out->count; i++) {
         if (out->swaps[i].also || out->swaps[i].name) /* listed, or of a file */
             luaL_error(L, "vary: swap %I is a mixture; list its parts at each value instead",
@@ -193,9 +199,9 @@ static void vary_swaps(lua_State *L, int t, int keep, GivenSwaps *out)
         luaL_error(L, "vary: %s is no parameter of %s and no value in it", axis->name,
                    out->swaps[0].mechanism);
     all = lua_newuserdatauv(L, (size_t)count * sizeof(*all), 0);
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    keep_top(L, keep);
     values = lua_newuserdatauv(L, (size_t)count * sizeof(*values), 0);
-    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    keep_top(L, keep);
     for (int64_t i = 0; i < out->count; i++)
         at += vary_swap(L, keep, axis, &out->swaps[i], i, all + at, values + at);
     out->swaps = all;
@@ -214,7 +220,7 @@ GivenSwaps swap_push(lua_State *L, int t, const Model *m)
     lua_newtable(L);
     keep = lua_gettop(L);
     one = lua_newuserdatauv(L, sizeof(*one), 0);
-    lua_rawseti(L, keep, 1);
+    keep_top(L, keep);
     *one = read_swap(L, t, keep, m);
     return (GivenSwaps){ .swaps = one, .count = one->mechanism != NULL };
 }

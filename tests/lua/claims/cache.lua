@@ -124,7 +124,7 @@ return {
     is(run("snapkv(prompt=64)", { n = 64 }).stats.flops.score, "==", full.stats.flops.score)
     is(run("snapkv(prompt=64)", { n = 64 }).figures.relative_error, "<=", 1e-6)
   end },
-  { "snapkv", "the cache grows again with each word", function(is)
+  { "snapkv", "the cache grows again with each token", function(is)
     local full = run("vertical-slash", { n = 64 }).figures
     local cut = run("snapkv", { n = 64 }).figures
     is(cut.kv_bytes_per_token, "==", full.kv_bytes_per_token)
@@ -148,7 +148,7 @@ return {
       is(rows(r, "diagonals")[1][x], "==", 2)
     end
   end },
-  { "vertical-slash", "It saves the prompt, not the words after it: decoding reads every key",
+  { "vertical-slash", "It saves the prompt, not the tokens after it: decoding reads every key",
     function(is)
       local r = run("vertical-slash", { n = 256 })
       is(mean(keys(r)), "<", 9)

@@ -112,7 +112,7 @@ return {
       is(#rows(r, name)[1], "==", d)
     end
   end },
-  { "rwkv7", "A token costs half as much again as under a delta rule", function(is)
+  { "rwkv7", "Updating its state costs half as much again as under a delta rule", function(is)
     local o = { n = 32, params = { beta = line(32, always(1)) } }
     local delta = run("deltanet(form=recurrent)", o)
     local own = run("rwkv7(form=recurrent)", { n = 32 })

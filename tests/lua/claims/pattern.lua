@@ -154,7 +154,7 @@ return {
     is(layers(run("bigbird(window=3,global=1,random=0)")), "==", 2)
     is(layers(run("bigbird(window=3,global=0,random=2)")), ">", 2)
   end },
-  { "bigbird", "scattered random cells, which alone keep paths short", function(is)
+  { "bigbird", "scattered random cells, which keep paths short even without the cross", function(is)
     is(layers(run("bigbird(window=3,global=0,random=2)")), "<", 10)
     is(layers(run("bigbird(window=3,global=0,random=0)")), "==", 63)
   end },

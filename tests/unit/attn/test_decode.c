@@ -75,6 +75,27 @@ static const Additive additive[] = {
     { "deltanet", "" },
     { "gated-deltanet", "" },
     { "rwkv7", "" },
+    { "long-short", "segment=5,rank=2,chunk=6" },
+    { "long-short", "segment=5,rank=2,chunk=6,short=false" },
+    { "compressive", "segment=4,mem_len=6,cmem_len=3,ratio=2" },
+    { "compressive", "segment=6,mem_len=4,cmem_len=2,ratio=4,compress=conv" },
+    { "compressive", "segment=4,mem_len=4,cmem_len=3,ratio=3,compress=most-used" },
+    { "compressive", "segment=4,mem_len=6,cmem_len=0" },
+    { "perceiver", "" },
+    { "lambda", "" },
+    { "lambda", "scope=9" },
+    { "lambda", "position=none" },
+    { "synthesizer-dense", "" },
+    { "synthesizer-random", "" },
+    { "synthesizer-factorized-random", "" },
+    { "mixed-precision", "" },
+    { "quantization", "granularity=row" },
+    { "gmlp", "" },
+    { "gmlp", "tiny_attention=true" },
+    { "lite", "" },
+    { "lite", "conv_type=dynamic,kernel_size=4" },
+    { "poolformer", "pool_size=5" },
+    { "scaling", "part=qkv,sparsity=2" },
 };
 #define ADDITIVE (int)(sizeof(additive) / sizeof(*additive))
 
@@ -91,6 +112,11 @@ static Tensor first_tokens(Fixture *f, const Tensor *t, int64_t n)
     return cut;
 }
 
+static Fixture fixture_of(const Additive *a)
+{
+    return mechanism_find(a->id)->needs_x ? fixture_new_x(TOKENS) : fixture_new(TOKENS);
+}
+
 /* What a run on the first n tokens says. */
 typedef struct Said {
     double flops, state, token, read, step;
@@ -104,6 +130,8 @@ static Said said_of(Fixture *f, const Additive *a, int64_t n)
     part.q = first_tokens(f, &f->q, n);
     part.k = first_tokens(f, &f->k, n);
     part.v = first_tokens(f, &f->v, n);
+    part.x = f->x;
+    part.x.shape[0] = n;
     fixture_run(&part, a->id, a->params, true);
     s = (Said){ .flops = flops_total(run_flops(part.run)),
                 .state = figure_of(part.run, "state_bytes"),
@@ -118,7 +146,7 @@ static Said said_of(Fixture *f, const Additive *a, int64_t n)
 TEST(the_step_costs_what_one_more_token_costs_a_run)
 {
     for (int c = 0; c < ADDITIVE; c++) {
-        Fixture     f = fixture_new(TOKENS);
+        Fixture     f = fixture_of(&additive[c]);
         const char *id = additive[c].id, *params = additive[c].params;
 
         for (int64_t n = 7; n <= TOKENS; n += n < 20 ? 1 : 7) {
@@ -139,7 +167,7 @@ TEST(the_step_costs_what_one_more_token_costs_a_run)
 TEST(a_cache_grows_by_a_token_and_the_step_reads_what_it_holds)
 {
     for (int c = 0; c < ADDITIVE; c++) {
-        Fixture     f = fixture_new(TOKENS);
+        Fixture     f = fixture_of(&additive[c]);
         const char *id = additive[c].id, *params = additive[c].params;
         Said        now = said_of(&f, &additive[c], TOKENS);
         Said        before = said_of(&f, &additive[c], TOKENS - SOME);
@@ -233,6 +261,66 @@ TEST(a_bounded_cache_holds_what_is_read_and_no_more)
     }
 }
 
+/* ---- keys that the content chooses ---------------------------------------------- */
+
+/* Cells of the last row of a view, summed over heads. */
+static int64_t last_cells(const Fixture *f, const char *name)
+{
+    Tensor  cells = fixture_view(f, name);
+    int64_t rows = cells.shape[cells.rank - 2], keys = cells.shape[cells.rank - 1], count = 0;
+    int64_t planes = tensor_count(&cells) / (rows * keys);
+
+    for (int64_t h = 0; h < HEADS; h++)
+        for (int64_t j = 0; j < keys; j++)
+            count += tensor_u8(&cells)[((h % planes + 1) * rows - 1) * keys + j];
+    return count;
+}
+
+/* Also without views, whose lists of cells are then not made. */
+TEST(a_step_reads_the_keys_that_its_buckets_and_clusters_hold)
+{
+    static const char *const cases[][2] = {
+        { "reformer", "block=8,rounds=2" }, { "reformer", "block=6,rounds=3,layout=joint" },
+        { "routing", "" }, { "routing", "share_qk=false,n_clusters=3" },
+    };
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        Fixture f = fixture_new(TOKENS);
+        Run    *r = fixture_run(&f, cases[c][0], cases[c][1], true);
+        double  read = figure_of(r, "step_bytes"), flops = figure_of(r, "decode_flops");
+        int64_t cells = last_cells(&f, "connectivity");
+
+        CHECK(cells > 0 && read == (double)(CACHED * (KEY_SIZE + VALUE_SIZE) * cells),
+              "%s(%s): reads %g bytes of %lld cells", cases[c][0], cases[c][1], read,
+              (long long)cells);
+        r = fixture_run_at(&f, cases[c][0], cases[c][1], true, false, 0);
+        assert_true(figure_of(r, "step_bytes") == read && figure_of(r, "decode_flops") == flops);
+        fixture_free(&f);
+    }
+}
+
+TEST(a_step_of_two_levels_reads_both)
+{
+    Fixture f = fixture_new(TOKENS);
+    Run    *r = fixture_run(&f, "poolingformer", "window=5,window2=13", true);
+    int64_t cells = last_cells(&f, "connectivity_first") + last_cells(&f, "connectivity_pooled");
+
+    assert_true(figure_of(r, "step_bytes") ==
+                (double)(CACHED * (KEY_SIZE + VALUE_SIZE) * cells));
+    fixture_free(&f);
+}
+
+/* By the first token of a block its sorted block is made; the others find it made. */
+TEST(a_sorted_block_is_made_once)
+{
+    Fixture f = fixture_new(TOKENS);
+    double  first = said_of(&f, &(Additive){ "sinkhorn", "block=8" }, 41).step;
+    double  second = said_of(&f, &(Additive){ "sinkhorn", "block=8" }, 42).step;
+
+    assert_true(first > second);
+    fixture_free(&f);
+}
+
 /* The closed form of sparse-fixed against the rule of its cells, which knows one stride. */
 TEST(a_fixed_stride_keeps_what_its_cells_say)
 {
@@ -282,6 +370,9 @@ TEST(figures_that_have_no_meaning_are_absent)
     r = fixture_run(&f, "window", "", false);
     for (int i = 0; i < r->figure_count; i++)
         assert_true(strcmp(r->figures[i].name, "state_bytes") != 0);
+    r = fixture_run(&f, "sinkhorn", "block=8,causal_norm=sinkhorn", true);
+    for (int i = 0; i < r->figure_count; i++)
+        assert_true(strcmp(r->figures[i].name, "step_bytes") != 0);
     fixture_free(&f);
 }
 

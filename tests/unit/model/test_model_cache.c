@@ -186,6 +186,7 @@ TEST(wrong_configurations_name_their_fault)
     static const char *const wrong[][2] = {
         { "{}", "model_type is missing" },
         { "{'model_type':'mamba'}", "model_type is 'mamba', of which the layers are not known" },
+        { "{'model_type':'bert'}", "bert is an encoder: it writes no text, so it keeps no cache" },
         { "{'model_type':'llama'}", "num_hidden_layers is missing" },
         { "{'model_type':'llama','num_hidden_layers':0}", "num_hidden_layers is 0, wanted 1" },
         { "{'model_type':'llama','num_hidden_layers':'x'}", "num_hidden_layers is no whole" },

@@ -367,8 +367,8 @@ const Mechanism mech_h2o = {
     .formula = "A_i = C + {i};   sum_j += softmax over A_i of q_i . k_j / sqrt(d)\n"
                "C = the `recent` newest keys, and the `heavy` older ones with the largest sums\n"
                "output_i = softmax over A_i of q_i . k_j / sqrt(d), times V",
-    .problem = "The cache of keys and values grows with every word, until it is larger than the "
-               "model.",
+    .problem = "The cache of keys and values grows with every token, until it is larger than "
+               "the model.",
     .idea = "A few keys get most of the attention.  Each key adds up what it got; when the cache "
             "is full, the older key that got least leaves.",
     .price = "What has left never returns, though a later query may need it.  Sums favour old "
@@ -379,7 +379,7 @@ const Mechanism mech_h2o = {
     .classes = CLASS_LP,
     .claim_time = "O(n (heavy + recent))",
     .claim_memory = "O(heavy + recent) cache",
-    .claim_decode = "heavy + recent",
+    .claim_decode = "yes: keeps heavy + recent tokens",
     .claim_exponent = 1,
     .causal = true,
     .no_at_end = "what its cache evicts depends on the attention of every earlier query",

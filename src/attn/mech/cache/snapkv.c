@@ -381,19 +381,19 @@ const Mechanism mech_snapkv = {
                "C = the `keep` keys with the largest pooled votes\n"
                "A_i = {0..i} in the prompt, later C and {pre..i}\n"
                "output_i = softmax over A_i of q_i . k_j / sqrt(d), times V",
-    .problem = "The cache of a long prompt stays for every word that is generated, and most of it "
-               "is hardly read.",
+    .problem = "The cache of a long prompt stays for every token that is generated, and most of "
+               "it is hardly read.",
     .idea = "The end of the prompt already attends to what the answer will need: the keys that it "
             "attends to are kept, the others are dropped once.",
     .price = "What a later question needs may be gone.  Reading the prompt costs as much as full "
-             "attention, and the cache grows again with each word.",
+             "attention, and the cache grows again with each token.",
     .lesson = "eviction",
     .teaches = "A full triangle, then below the line a few columns per head and the dense end.  "
                "Pooling keeps clusters of votes and widens lone peaks.",
     .classes = CLASS_LP,
     .claim_time = "O(P^2)",
     .claim_memory = "O(keep + new)",
-    .claim_decode = "kept, observed and new tokens",
+    .claim_decode = "yes: keeps the chosen, the observed and all new tokens",
     .claim_exponent = 2,
     .causal = true,
     .at_end = AT_END_CELLS,

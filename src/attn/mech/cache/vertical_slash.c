@@ -305,19 +305,19 @@ const Mechanism mech_vertical_slash = {
     .formula = "A_i = { j <= i: j in columns, or i - j in diagonals }\n"
                "both from sums of the softmax of the last_q last rows\n"
                "output = softmax over A of Q K^T / sqrt(d), times V",
-    .problem = "Reading a long prompt costs a square of its length before the first word comes "
-               "out, though few weights are large.",
+    .problem = "Reading a long prompt costs a square of its length before the first token "
+               "comes out, though few weights are large.",
     .idea = "Large weights lie on a few columns and diagonals, which the last queries show: they "
             "are found once, and all queries then use only these.",
     .price = "Only the last queries vote: what earlier ones need may be missing.  It saves the "
-             "prompt, not the words after it: decoding reads every key.",
+             "prompt, not the tokens after it: decoding reads every key.",
     .lesson = "patterns",
     .teaches = "Stripes and slashes over the true map, and on its edges the two profiles that they "
                "were chosen by.  Every head has lines of its own.",
     .classes = CLASS_LP,
     .claim_time = "O(n (v + s))",
     .claim_memory = "O(n (v + s))",
-    .claim_decode = "dense",
+    .claim_decode = "yes: reads all keys",
     .claim_exponent = 1,
     .causal = true,
     .at_end = AT_END_CELLS,

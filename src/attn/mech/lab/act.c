@@ -469,5 +469,6 @@ const Mechanism mech_act = {
     .params_size = sizeof(Params),
     .run = act_run,
     .flops = act_flops,
+    .decode = decode_around,
     .flops_bound = true,
 };

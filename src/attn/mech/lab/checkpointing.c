@@ -475,4 +475,5 @@ const Mechanism mech_checkpointing = {
     .params_size = sizeof(Params),
     .run = checkpointing_run,
     .flops = checkpointing_flops,
+    .decode = decode_around,
 };

@@ -290,4 +290,5 @@ const Mechanism mech_chunked_ffn = {
     .params_size = sizeof(Params),
     .run = chunked_ffn_run,
     .flops = chunked_ffn_flops,
+    .decode = decode_tokenless,
 };

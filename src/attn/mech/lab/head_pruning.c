@@ -427,4 +427,5 @@ const Mechanism mech_head_pruning = {
     .params_size = sizeof(Params),
     .run = head_pruning_run,
     .flops = head_pruning_flops,
+    .decode = decode_around,
 };

@@ -289,6 +289,11 @@ static Flops mixed_precision_flops(Run *r, const void *opaque)
     return flops;
 }
 
+static DecodeCost mixed_precision_decode(const Run *r, const void *opaque)
+{
+    return decode_kept(r, opaque, decode_token(r));
+}
+
 static const StageNote notes[] = {
     { "round", "Queries, keys and values become numbers of the format: the nearest ones, ties to "
                "even." },
@@ -343,4 +348,5 @@ const Mechanism mech_mixed_precision = {
     .params_size = sizeof(Params),
     .run = mixed_precision_run,
     .flops = mixed_precision_flops,
+    .decode = mixed_precision_decode,
 };

@@ -260,6 +260,13 @@ static Flops parameter_sharing_flops(Run *r, const void *params_)
     return f;
 }
 
+static DecodeCost parameter_sharing_decode(const Run *r, const void *params_unused)
+{
+    (void)r;
+    (void)params_unused;
+    return decode_unknown("it counts parameters and computes nothing of tokens");
+}
+
 static const StageNote notes[] = {
     { "count", "The model's numbers are counted once as stored, once as if every use had its own "
                "copy, and once with nothing shared, nothing tied and tables as wide as the "
@@ -318,4 +325,5 @@ const Mechanism mech_parameter_sharing = {
     .check = parameter_sharing_check,
     .run = parameter_sharing_run,
     .flops = parameter_sharing_flops,
+    .decode = parameter_sharing_decode,
 };

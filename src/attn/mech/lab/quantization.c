@@ -266,6 +266,17 @@ static Flops quantization_flops(Run *r, const void *opaque)
     return flops;
 }
 
+/* Rows have steps of their own; of larger groups a further token moves the step. */
+static DecodeCost quantization_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (p->granularity != QUANTISE_ROW)
+        return decode_unknown("a further token may change the step that earlier ones were rounded "
+                              "by; granularity=row gives each token its own");
+    return decode_kept(r, p, decode_token(r));
+}
+
 static const StageNote notes[] = {
     { "quantise", "Every group of numbers gets a step and a zero point from its least and its "
                   "largest number; each number becomes the nearest whole number of steps." },
@@ -318,4 +329,5 @@ const Mechanism mech_quantization = {
     .params_size = sizeof(Params),
     .run = quantization_run,
     .flops = quantization_flops,
+    .decode = quantization_decode,
 };

@@ -447,4 +447,5 @@ const Mechanism mech_reversible = {
     .check = reversible_check,
     .run = reversible_run,
     .flops = reversible_flops,
+    .decode = decode_around,
 };

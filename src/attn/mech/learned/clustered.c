@@ -72,7 +72,7 @@ static void clustered_show(Run *r, QueryClusters *s)
     all = pattern_full(r->arena, shape, COMPONENT_OTHER);
     if (!all)
         run_fail(r, ERR_NOMEM, "clustered: not enough memory for the pattern");
-    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, all); /* [h,n,m] */
+    view_pattern(r, all, false);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_clustered_weights, s, NULL);
 }
 
@@ -427,7 +427,7 @@ static void improved_show(Run *r, Improved *p)
     if (!cells)
         run_fail(r, ERR_NOMEM, "clustered-improved: not enough memory for the pattern");
     view_stage(r, "attend chosen keys", -1);
-    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
+    view_pattern(r, cells, false);
     view_stage(r, NULL, -1);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_improved_weights, p, NULL);
 }
@@ -521,6 +521,14 @@ static Flops clustered_improved_flops(Run *r, const void *opaque)
                                 FLOPS_SOFTMAX * (weighed + own) };
 }
 
+static DecodeCost improved_decode(const Run *r, const void *params_unused)
+{
+    (void)r;
+    (void)params_unused;
+    return decode_unknown("its clusters are made of all queries, so a further one may change them "
+                          "all");
+}
+
 static const StageNote improved_notes[] = {
     QUERY_CLUSTER_NOTES,
     { "choose keys",
@@ -586,5 +594,6 @@ const Mechanism mech_clustered_improved = {
     .check = clustered_improved_check,
     .run = clustered_improved_run,
     .flops = clustered_improved_flops,
+    .decode = improved_decode,
     .flops_bound = true,
 };

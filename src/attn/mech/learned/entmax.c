@@ -212,7 +212,7 @@ static void entmax_show(Run *r, Rows *s)
         support->other = "weight above 1e-6";
         support->row_load = support_load(r, s);
     }
-    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
+    view_pattern(r, cells, false);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, entmax_read_weights, s, cells);
     compare_softmax(r, s, cells);
 }

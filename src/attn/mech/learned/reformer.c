@@ -114,6 +114,7 @@ typedef struct Seen {
 static Lsh lsh_shape(const Run *r, const Params *p);
 static void hash(Run *r, const Params *p, Lsh *l);
 static int64_t first_factor(const Run *r, const Params *p);
+static double token_flops(const Run *r, const Params *p);
 static void sort(Run *r, Lsh *l);
 static void chunk(Run *r, Lsh *l);
 static void number_chunks(Run *r, const Lsh *l);
@@ -128,6 +129,7 @@ static Tensor slot_tags(Run *r, const List *list);
 static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g);
 static Tensor positions_of(Run *r, const List *list, Tensor slots);
 static void reformer_combine(Run *r, const List *list, GroupResult result, Tensor z);
+static void last_visits(Run *r, const Params *p, const Lsh *l);
 static void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look);
 static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *count, int32_t *key);
 static void reformer_refine(Run *r, Seen *s, Tensor z);
@@ -155,6 +157,7 @@ static void reformer_run(Run *r, const void *opaque)
     run_stage(r, "normalise keys");
     keys = normalised_keys(r, p);
     z = reformer_attend(r, p, l, keys);
+    last_visits(r, p, l);
     lsh_chunks_show(r, l, &(LshLook){ .k = keys, .scale = run_scale(r, p->scale), .z = z,
                                       .exclude_self = p->exclude_self, .weigh = !p->dedup });
 }
@@ -371,6 +374,26 @@ static void reformer_combine(Run *r, const List *list, GroupResult result, Tenso
     op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * list->l->chunks.slots * r->e));
 }
 
+/* The last row: its keys, and the slots of its windows, computed whatever their bucket. */
+static void last_visits(Run *r, const Params *p, const Lsh *l)
+{
+    Seen    seen = { .l = l, .exclude_self = p->exclude_self };
+    int64_t first, slots = 0;
+
+    run_last_listed(r, attended, &seen, r->h); /* queries are keys */
+    for (int64_t x = 0; x < l->h * l->rounds && r->last.known; x++) {
+        int32_t chunk = tensor_i32(&l->chunk)[x * l->n + l->n - 1];
+        int64_t window = chunks_window(&l->chunks, chunk, &first);
+
+        for (int64_t w = 0; w < window; w++) {
+            int64_t c = (first + w) % l->chunks.count;
+
+            slots += chunks_end(&l->chunks, c) - c * l->chunks.block;
+        }
+    }
+    r->last.cells = (double)slots;
+}
+
 /* connectivity, union, visits and weights; l must live in the run's arena. */
 static void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look)
 {
@@ -503,7 +526,7 @@ static void show_unions(Run *r, const Seen *last, const Pattern *all)
         if (round > 0 && round + 1 < l->rounds)
             k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
         view_stage(r, "combine", round);
-        view_reader(r, "union", VIEW_PATTERN, DT_U8, NULL, NULL, k);
+        view_cells(r, "union", k);
     }
     view_stage(r, NULL, -1);
 }
@@ -540,12 +563,32 @@ static Flops reformer_flops(Run *r, const void *opaque)
     double        h = (double)r->h, n = (double)r->n, d = (double)r->d, e = (double)r->e;
     double        rounds = (double)l.rounds;
     double        pairs = h * chunks_pairs(&l.chunks) * (l.joint ? 1 : rounds);
-    double        columns = (double)((first_factor(r, p) + p->n_buckets2) / 2);
 
     return (Flops){ .score = 2 * pairs * d, .mix = 2 * pairs * e,
-                    .overhead = 2 * h * n * d * rounds * columns + FLOPS_SOFTMAX * pairs +
-                                2 * h * rounds * n * e +
-                                (p->key_norm == KEY_NONE ? 0 : 5 * h * n * d) };
+                    .overhead = FLOPS_SOFTMAX * pairs + n * token_flops(r, p) };
+}
+
+/* FLOPs of each token before its scores and after: its hashes, its key, and the sum of rounds. */
+static double token_flops(const Run *r, const Params *p)
+{
+    double columns = (double)((first_factor(r, p) + p->n_buckets2) / 2);
+    double d = (double)r->d, rounds = (double)p->rounds;
+
+    return (double)r->h * (2 * d * rounds * columns + 2 * rounds * (double)r->e +
+                           (p->key_norm == KEY_NONE ? 0 : 5 * d));
+}
+
+/* One vector is query and key.  A token's buckets are held beside it: 4 bytes a round. */
+static DecodeCost reformer_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    double        h = (double)r->h, values = (double)(r->v.shape[0] * r->e);
+    double        token = (double)r->cache_bytes * (h * (double)r->d + values) +
+                   4 * h * (double)p->rounds;
+
+    return (DecodeCost){ .state_bytes = token * (double)r->m, .kv_bytes_per_token = token,
+                         .step_bytes = decode_read(r),
+                         .decode_flops = decode_row(r) + token_flops(r, p) };
 }
 
 static const StageNote notes[] = {
@@ -617,4 +660,5 @@ const Mechanism mech_reformer = {
     .check = reformer_check,
     .run = reformer_run,
     .flops = reformer_flops,
+    .decode = reformer_decode,
 };

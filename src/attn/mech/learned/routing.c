@@ -73,6 +73,7 @@ static void start_centroids(Run *r, const Params *p, RoutedClusters *s);
 static void kmeans(Run *r, const Params *p, RoutedClusters *s);
 static void route(Run *r, RoutedClusters *s);
 static GroupResult routing_attend(Run *r, const RoutedClusters *s);
+static void last_clusters(Run *r, const Params *p, const RoutedClusters *s);
 static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse);
 static void show_update(Run *r, const Params *p, const RoutedClusters *s);
 
@@ -120,6 +121,7 @@ static void routing_run(Run *r, const void *opaque)
     route(r, s);
     result = routing_attend(r, s);
     routing_combine(r, s, result);
+    last_clusters(r, p, s);
     routed_clusters_show(r, s, result.lse);
     show_update(r, p, s);
 }
@@ -545,6 +547,18 @@ static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *
     return found;
 }
 
+/* The last row: its keys, and the places in the clusters that hold it. */
+static void last_clusters(Run *r, const Params *p, const RoutedClusters *s)
+{
+    run_last_listed(r, seen_keys, s, p->share_qk ? r->h : r->k.shape[0]);
+    r->last.cells = 0;
+    for (int64_t head = 0; head < s->h && r->last.known; head++) {
+        int64_t row = head * s->n + s->n - 1;
+
+        r->last.cells += (double)((s->start[row + 1] - s->start[row]) * s->window);
+    }
+}
+
 static void routing_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
                                  int64_t count, int64_t step, float *out)
 {
@@ -635,6 +649,25 @@ static Flops routing_flops(Run *r, const void *opaque)
                                 h * c * w * e };
 }
 
+/* Members are those of the run, centroids are parameters: all keys and values stay, and the step
+ * normalises and routes its token, reads its clusters and sums what they give. */
+static DecodeCost routing_decode(const Run *r, const void *opaque)
+{
+    const Params  *p = opaque;
+    RoutedClusters s = routing_shape(r, p);
+    double h = (double)s.h, d = (double)s.d, e = (double)r->e, inputs = p->share_qk ? 1 : 2;
+    double keys = p->share_qk ? h : (double)r->k.shape[0];
+    double token = (double)r->cache_bytes * (keys * d + (double)r->v.shape[0] * e);
+    double made = h * d * ((p->normalize == NORM_NONE ? 0 : 5 * inputs) +
+                           (p->routing_proj.data ? 2 * inputs * d : 0) +
+                           2 * (s.same ? 1 : 2) * (double)s.clusters);
+
+    return (DecodeCost){ .state_bytes = token * (double)r->m, .kv_bytes_per_token = token,
+                         .step_bytes = decode_read(r),
+                         .decode_flops = decode_row(r) + made +
+                                         r->last.cells / (double)s.window * e };
+}
+
 static const StageNote notes[] = {
     { "normalise", "Queries and keys are brought to one length, so that only their direction "
                    "decides." },
@@ -699,4 +732,5 @@ const Mechanism mech_routing = {
     .params_size = sizeof(Params),
     .run = routing_run,
     .flops = routing_flops,
+    .decode = routing_decode,
 };

@@ -426,6 +426,51 @@ static double network_flops(const Run *r, const Params *p, const SoftBlocks *s)
            2 * h * nb * (p->sort_net == NET_MLP ? dp * o + o * nb : dp * nb);
 }
 
+/* FLOPs of a block's row of the permutation and of sorting it, when its first token comes. */
+static double block_flops(const Run *r, const Params *p, const SoftBlocks *s)
+{
+    double h = (double)s->h, nb = (double)s->nb, dp = (double)pooled_size(r, p);
+    double o = (double)hidden_size(p, pooled_size(r, p)), scored = 0;
+
+    if (run_fits(r) || p->sort_net == NET_MEANS)
+        scored = 2 * nb * (double)s->d;
+    else if (!p->sort_logits.data)
+        scored = 2 * (p->sort_net == NET_MLP ? dp * o + o * nb : dp * nb);
+    return h * (scored + 4 * nb + 2 * nb * (double)s->b * (double)(s->d + s->e));
+}
+
+/* FLOPs of adding one token to what a block is scored by. */
+static double pooled_flops(const Run *r, const Params *p, const SoftBlocks *s)
+{
+    if (run_fits(r) || p->sort_net == NET_MEANS)
+        return 2 * (double)(s->h * s->d);
+    return p->sort_logits.data ? 0
+                               : (double)((p->pool == POOL_X ? 1 : s->h) * pooled_size(r, p));
+}
+
+/* All keys and values are held, and the sorted block in use, which is made once, of whole earlier
+ * blocks, by its block's first token; the step reads that and its own block. */
+static DecodeCost sinkhorn_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    SoftBlocks    s = sinkhorn_blocks_of(r, p);
+    double        b = (double)r->cache_bytes, token = b * decode_token(r), h = (double)s.h;
+    double        numbers = (double)(s.d + s.e), slots = s.nb > 1 ? h * (double)s.b : 0;
+    double        own = s.local == SOFT_LOCAL_NONE ? 0 : (double)soft_blocks_length(&s, s.nb - 1);
+    DecodeCost    cost = { .kv_bytes_per_token = token, .step_bytes = token * own };
+
+    if (balanced(r, p))
+        return decode_unknown("balanced columns hold later blocks, so every block changes the rows "
+                              "before it");
+    cost.state_bytes = token * (double)r->m + b * numbers * slots;
+    cost.step_bytes += b * numbers * slots;
+    cost.decode_flops = (2 * numbers + FLOPS_SOFTMAX) * (slots + h * own) +
+                        pooled_flops(r, p, &s) + (s.local == SOFT_LOCAL_SUM ? h * (double)s.e : 0);
+    if ((r->n - 1) % s.b == 0 && s.nb > 1)
+        cost.decode_flops += block_flops(r, p, &s);
+    return cost;
+}
+
 static const StageNote notes[] = {
     { "pool", "Each block of tokens becomes one vector: the sum of its keys (or queries and keys, "
               "or layer inputs).  In a causal run a block knows only what came before it." },
@@ -505,4 +550,5 @@ const Mechanism mech_sinkhorn = {
     .run = sinkhorn_run,
     .flops = sinkhorn_flops,
     .flops_bound = true,
+    .decode = sinkhorn_decode,
 };

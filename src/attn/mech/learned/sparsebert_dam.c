@@ -273,7 +273,7 @@ static Pattern *pair_cells(Run *r, const Dam *s, PatternShape shape)
 
 static void show_cells(Run *r, Pattern *cells)
 {
-    View *view = view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells);
+    View *view = view_cells(r, "connectivity", cells);
 
     if (view)
         view->other = "on";

@@ -71,6 +71,20 @@ static int64_t rank_of(const Run *r, const Params *p)
     return min_i64(p->rank ? p->rank : quarter, most);
 }
 
+/* What rank=0 took. */
+static void note_rank(Run *r, const Params *p, int64_t rank)
+{
+    int64_t width = token_width(r);
+
+    if (p->latent.data || p->rank)
+        return;
+    if (rank < width / 4)
+        run_note(r, "rank=%lld, one for each token: nothing is lost", (long long)rank);
+    else
+        run_note(r, "rank=%lld, a quarter of a token's %lld numbers of %lld heads", (long long)rank,
+                 (long long)width, (long long)r->k.shape[0]);
+}
+
 static int64_t rope_of(const Params *p)
 {
     return p->k_rope.data ? p->k_rope.shape[p->k_rope.rank - 1] : 0;
@@ -152,6 +166,7 @@ static Latent latent_of(Run *r, const Params *p)
 {
     Latent l = { .rank = rank_of(r, p), .rope = rope_of(p), .q = r->q };
 
+    note_rank(r, p, l.rank);
     if (p->latent.data)
         take(r, p, &l);
     else

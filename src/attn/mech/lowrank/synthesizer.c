@@ -287,6 +287,12 @@ static Flops synthesizer_flops(const Run *r, double cost)
                     .overhead = FLOPS_ROW_SOFTMAX * cells };
 }
 
+/* Weights need no keys, but the values of all tokens are mixed. */
+static DecodeCost synthesizer_decode(const Run *r, const void *params)
+{
+    return decode_kept(r, params, (double)(r->v.shape[0] * r->e));
+}
+
 static double synthesizer_net_flops(const Run *r, const SynthesizerNet *net, bool second)
 {
     double rows = (double)r->h * (double)r->n, hidden = (double)net->hidden;
@@ -329,7 +335,7 @@ const Mechanism mech_synthesizer_dense = {
     .check = synthesizer_dense_check,
     .run = synthesizer_dense_run,
     .flops = synthesizer_dense_flops,
-    .decode = decode_tokenless,
+    .decode = synthesizer_decode,
     SYNTHESIZER,
 };
 
@@ -418,7 +424,7 @@ const Mechanism mech_synthesizer_random = {
     .params_size = sizeof(RandomParams),
     .run = synthesizer_random_run,
     .flops = synthesizer_random_flops,
-    .decode = decode_tokenless,
+    .decode = synthesizer_decode,
     SYNTHESIZER,
 };
 
@@ -575,7 +581,7 @@ const Mechanism mech_synthesizer_factorized_dense = {
     .check = synthesizer_factorized_dense_check,
     .run = synthesizer_factorized_dense_run,
     .flops = synthesizer_factorized_dense_flops,
-    .decode = decode_tokenless,
+    .decode = synthesizer_decode,
     SYNTHESIZER,
 };
 
@@ -700,6 +706,6 @@ const Mechanism mech_synthesizer_factorized_random = {
     .params_size = sizeof(FactorizedRandomParams),
     .run = synthesizer_factorized_random_run,
     .flops = synthesizer_factorized_random_flops,
-    .decode = decode_tokenless,
+    .decode = synthesizer_decode,
     SYNTHESIZER,
 };

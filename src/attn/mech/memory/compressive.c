@@ -625,6 +625,40 @@ static Flops compressive_flops(Run *r, const void *opaque)
     return sum;
 }
 
+/* Slots made before segment t, of whole segments, as compressed_memory_new places them. */
+static int64_t slots_before_segment(const Recurrence *c, const Params *p, int64_t t)
+{
+    int64_t full = c->mem_len / c->segment; /* segments before tokens begin to leave */
+    int64_t first = (full + 1) * c->segment - c->mem_len;
+
+    if (!p->cmem_len || t <= full)
+        return 0;
+    return (first - 1) / p->ratio + 1 + (t - 1 - full) * ((c->segment - 1) / p->ratio + 1);
+}
+
+/* A segment and its memory are held until its last query was read; of x also its rows, which are
+ * compressed, and of most-used what each token was attended. */
+static DecodeCost compressive_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Recurrence    c = recurrence_of(r, p->segment, p->mem_len);
+    int64_t       t = (r->n - 1) / c.segment, slots = slots_before_segment(&c, p, t);
+    int64_t       memory = recurrence_memory(&c, t), left = r->n - c.mem_len - memory;
+    double        b = (double)r->cache_bytes, token = b * decode_token(r), cell, seen;
+    double        apart = (from_x(r, p) ? b * (double)r->dm : 0) +
+                   (p->compress == SQUEEZE_USED ? 4 : 0);
+
+    slots = min_i64(slots, p->cmem_len);
+    seen = (double)(slots + r->n - memory);
+    cell = 2 * (double)(r->d + r->e) + FLOPS_ROW_SOFTMAX;
+    cell *= (double)r->h * seen;
+    if (left > 0 && p->cmem_len > 0) /* what the newest of those that leave adds */
+        cell += compress_flops(r, p, left) - (left > 1 ? compress_flops(r, p, left - 1) : 0);
+    return (DecodeCost){ .state_bytes = token * (double)slots + (token + apart) *
+                             (double)min_i64(r->n, c.segment + c.mem_len),
+                         .step_bytes = token * seen, .decode_flops = cell };
+}
+
 static const StageNote notes[] = {
     { "project",
       "Queries, keys and values are made of the layer input x.  The memories hold rows of x, "
@@ -701,4 +735,5 @@ const Mechanism mech_compressive = {
     .check = compressive_check,
     .run = compressive_run,
     .flops = compressive_flops,
+    .decode = compressive_decode,
 };

@@ -230,6 +230,26 @@ static Flops perceiver_flops(Run *r, const void *opaque)
     return p->decode == DECODE_QUERY ? flops_sum(sum, latents_read_flops(r, n * N, d, e)) : sum;
 }
 
+/* Of Perceiver AR: all keys and values are held, and what the last N positions read of them, which
+ * the latent layer reads.  A second one would read what the first makes of other N positions at
+ * every step. */
+static DecodeCost perceiver_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    DecodeCost    cost = decode_dense(r);
+    double        h = (double)r->h, e = (double)r->e, layers = (double)p->latent_layers;
+    double        latents = layers * h * (double)latent_count(r, p);
+
+    if (p->latent_layers > 1)
+        return decode_unknown("every token moves the latents, so the layers above the first begin "
+                              "again");
+    cost.state_bytes += (double)r->cache_bytes * latents * e;
+    cost.step_bytes += (double)r->cache_bytes * latents * e;
+    cost.decode_flops += (4 * e + FLOPS_ROW_SOFTMAX) * latents +
+                         (FLOPS_ROW_SOFTMAX - FLOPS_SOFTMAX) * h * (double)r->m;
+    return cost;
+}
+
 static const StageNote notes[] = {
     { "latents", "N queries that are learned, not computed from the input: as many however long it "
                  "is. Causal: the last N positions' own queries." },
@@ -292,4 +312,5 @@ const Mechanism mech_perceiver = {
     .check = perceiver_check,
     .run = perceiver_run,
     .flops = perceiver_flops,
+    .decode = perceiver_decode,
 };

@@ -459,6 +459,17 @@ static Flops gmlp_flops(Run *r, const void *opaque)
     return sum;
 }
 
+/* The gated half of every token stays, since the matrix over tokens mixes it into later rows, and
+ * with tiny_attention its keys and values. */
+static DecodeCost gmlp_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Run           sized = *r;
+    Sizes         s = gmlp_sizes(&sized, p);
+
+    return decode_kept(r, p, (double)(s.half + (p->tiny_attention ? 2 * s.tiny : 0)));
+}
+
 static const StageNote notes[] = {
     { "weights", "The matrices are taken from files or drawn; the one over tokens fixes the "
                  "length." },
@@ -520,5 +531,5 @@ const Mechanism mech_gmlp = {
     .check = gmlp_check,
     .run = gmlp_run,
     .flops = gmlp_flops,
-    .decode = decode_tokenless,
+    .decode = gmlp_decode,
 };

@@ -305,6 +305,42 @@ static Flops lambda_flops(Run *r, const void *opaque)
     return lambdas_flops(&l);
 }
 
+/* Values that position lambdas of later queries read. */
+static double values_held(const Lambdas *l)
+{
+    double n = (double)l->s.n, reach = (double)l->side + 1;
+
+    if (l->position == LAMBDA_RELATIVE)
+        return fmin(n, l->width > 0 ? (double)l->up * (double)l->width + reach : reach);
+    return l->position == LAMBDA_ABSOLUTE ? n : 0;
+}
+
+/* The content lambda is a running sum with its maxima and divisors, in float32; position lambdas
+ * read the values within reach again. */
+static DecodeCost lambda_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    ArenaMark     mark = arena_mark(r->arena);
+    Run           sized = *r;
+    Lambdas       l = lambda_layer_of(&sized, p);
+    double        ku = (double)(l.s.k * l.s.u), hk = (double)l.s.hk, e = (double)l.s.e;
+    double        token = (double)r->cache_bytes * hk * e * (double)l.s.u;
+    double        sums = 4 * hk * ((double)l.s.k * e + 2 * ku), read = (double)NAN;
+    bool          all = l.position == LAMBDA_ABSOLUTE ||
+               (l.position == LAMBDA_RELATIVE && p->scope == 0 && !p->pos.data);
+    PatternRow row = { 0 };
+
+    if (l.reach) {
+        pattern_row(l.reach, 0, l.s.n - 1, &row);
+        read = row.failed ? (double)NAN : token * (double)pattern_row_cells(&row);
+        pattern_row_free(&row);
+    }
+    arena_release(r->arena, mark);
+    return (DecodeCost){ .state_bytes = sums + token * values_held(&l),
+                         .kv_bytes_per_token = all ? token : 0, .step_bytes = sums + read,
+                         .decode_flops = decode_gain(r, p) };
+}
+
 static const StageNote notes[] = {
     { "project", "Queries for every head, and keys and values that all heads share, from x." },
     { "inputs", "Queries, keys and values as they are given." },
@@ -370,4 +406,5 @@ const Mechanism mech_lambda = {
     .check = lambda_check,
     .run = lambda_run,
     .flops = lambda_flops,
+    .decode = lambda_decode,
 };

@@ -379,6 +379,19 @@ static Flops lite_flops(Run *r, const void *opaque)
     return sum;
 }
 
+/* Keys and values of the attention's channels, and the last K tokens of the convolution's. */
+static DecodeCost lite_decode(const Run *r, const void *opaque)
+{
+    Run        sized = *r;
+    Sizes      s = lite_sizes(&sized, opaque);
+    DecodeCost cost = decode_kept(r, opaque, 2 * (double)s.da);
+    double     near = (double)r->cache_bytes * (double)s.dc * fmin((double)r->n, (double)s.taps);
+
+    cost.state_bytes += near;
+    cost.step_bytes += near;
+    return cost;
+}
+
 static const StageNote notes[] = {
     { "split", "The channels of each token are parted: the first half for attention, the rest for "
                "a convolution." },
@@ -411,7 +424,7 @@ const Mechanism mech_lite = {
               "lightweight_convolution.py, dynamic_convolution.py",
     .formula = "out = [ attention(x[:, :da]),  conv(x[:, da:]) ]\n"
                "conv: y[i,c] = b_c + sum_s taps[g(c),s] t[i - left + s, c]",
-    .problem = "On small devices attention must serve near and far words at once.",
+    .problem = "On small devices attention must serve near and far tokens at once.",
     .idea = "Half of the channels use attention and the other half a convolution over near "
             "tokens.",
     .price = "The attention that is left is still quadratic.",
@@ -434,4 +447,5 @@ const Mechanism mech_lite = {
     .check = lite_check,
     .run = lite_run,
     .flops = lite_flops,
+    .decode = lite_decode,
 };

@@ -110,7 +110,7 @@ static void adaptive_span_run(Run *r, const void *opaque)
     r->last.rule = NULL; /* its rule is the parameters */
     r->last.span = longest_span(p, s);
     if (run_wants_views(r)) {
-        view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,n] */
+        view_pattern(r, cells, false);
         view_reader(r, "mask", VIEW_MASK, DT_F32, read_mask, s, cells);
     }
     view_attention(r, cells, &in, result.lse);

@@ -430,7 +430,7 @@ static DecodeCost axial_decode(const Run *r, const void *opaque)
     const Params *p = opaque;
 
     if (axial_shifted(r, p))
-        return decode_unknown();
+        return decode_unknown("it makes whole image rows at once");
     return both_passes(p) ? product_decode(r, p) : decode_cells(r, opaque);
 }
 

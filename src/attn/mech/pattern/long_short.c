@@ -116,6 +116,8 @@ static void long_short_run(Run *r, const void *opaque)
     all = all_cells(r, &a->slots, window, slots);
     result = op_attend(r, &in, all);
     r->out = result.out;
+    run_last_row(r, all);
+    r->last.rule = NULL; /* keys are slots and tokens */
     sums = row_sums_of(r, r->h, 1, all);
     a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots, .sums = sums };
     a->on_tokens = (KeyPart){ .in = in, .lse = result.lse, .seen = window, .sums = sums,
@@ -462,6 +464,26 @@ static Flops long_short_flops(Run *r, const void *opaque)
     return sum;
 }
 
+/* The window's tokens are held and, for every head, the slots, the last of them as running sums of
+ * the chunk that is not over. */
+static DecodeCost long_short_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Slots         s = long_short_slots_of(r, p);
+    double        h = (double)r->h, b = (double)r->cache_bytes, sizes = (double)(r->d + r->e);
+    double        window = p->short_ ? (double)(p->segment < r->n ? p->segment : r->n) : 0;
+    double        slot = b * h * sizes, seen = r->last.cells / h - window;
+    double        made = h * (double)s.per * (2 * sizes + FLOPS_SOFTMAX);
+
+    if (!p->p_logits.data)
+        made += 2 * h * (double)s.per * (double)(reads_x(r, p) ? r->dm : r->d);
+    return (DecodeCost){
+        .state_bytes = b * decode_token(r) * window + slot * (double)slots_count(&s),
+        .kv_bytes_per_token = slot * (double)s.per / (double)p->chunk,
+        .step_bytes = b * decode_token(r) * window + slot * seen,
+        .decode_flops = decode_row(r) + made };
+}
+
 static const ViewPromise views[] = {
     VIEW("weights", VIEW_WEIGHTS, "window and slots, both on tokens (not with dual_ln)",
          .maybe = true),
@@ -508,4 +530,5 @@ const Mechanism mech_long_short = {
     .check = long_short_check,
     .run = long_short_run,
     .flops = long_short_flops,
+    .decode = long_short_decode,
 };

@@ -90,6 +90,8 @@ static void poolingformer_run(Run *r, const void *opaque)
     run_stage(r, "pooled");
     pooled = pooled_cells(r, p);
     a->on_slots = attend(r, &in, pooled, &z);
+    run_last_row(r, pooled);
+    r->last.rule = NULL; /* keys are cells of tokens */
     run_stage(r, "add");
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
     op_entries_of(r, y, z, ENTRY_SUM, 1, r->out);
@@ -311,6 +313,43 @@ static Flops poolingformer_flops(Run *r, const void *opaque)
     return sum;
 }
 
+/* Cells from the first that a later query sees to the last that has begun; those that are not over
+ * are running sums. */
+static double cells_held(const Run *r, const Params *p)
+{
+    int64_t begun = (r->n - 1) / p->stride, oldest = r->n - p->window2 / 2 - p->kernel;
+
+    return (double)(begun - (oldest > 0 ? (oldest + p->stride - 1) / p->stride : 0) + 1);
+}
+
+/* Cells that the last token is in. */
+static double cells_of_last(const Run *r, const Params *p)
+{
+    int64_t begun = (r->n - 1) / p->stride, first = r->n - p->kernel;
+
+    return (double)(begun - (first > 0 ? (first + p->stride - 1) / p->stride : 0) + 1);
+}
+
+/* Level 2 is of every head where it reads level 1, and where a cell's weights are its head's own;
+ * weights from the token in the middle also need the tokens of a cell. */
+static DecodeCost poolingformer_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    bool          weighed = p->pooling == POOLING_LDCONV, deep = p->level2 == LEVEL2_SEQUENTIAL;
+    double        b = (double)r->cache_bytes, token = b * decode_token(r), h = (double)r->h;
+    double        own = b * h * (double)(r->d + r->e), slot = weighed || deep ? own : token;
+    double        window = (double)pooling_within(r, p->window / 2 + 1), seen = r->last.cells / h;
+    double        cell = 2 * (double)(r->d + r->e) + decode_cell(r);
+    double        kernel = weighed ? (double)pooling_within(r, p->kernel) : 0, tokens;
+
+    tokens = deep ? token * window + own * kernel : token * fmax(window, kernel);
+    return (DecodeCost){ .state_bytes = tokens + slot * cells_held(r, p),
+                         .step_bytes = token * window + slot * seen,
+                         .decode_flops = cell * h * (window + seen) +
+                                         (weighed ? 2 : 1) * h * (double)(r->d + r->e) *
+                                             cells_of_last(r, p) };
+}
+
 static const ViewPromise views[] = {
     VIEW("weights", VIEW_WEIGHTS, "both levels on tokens, added: a row sums to 2 (not with "
          "pooling=max or level2=sequential)", .maybe = true),
@@ -349,7 +388,7 @@ const Mechanism mech_poolingformer = {
     .classes = CLASS_FP | CLASS_M,
     .claim_time = "O(n)",
     .claim_memory = "O(n)",
-    .claim_decode = "no",
+    .claim_decode = "yes, cut to the past (ours)",
     .claim_exponent = 1,
     .causal = true,
     .no_at_end = "its second level reads what the first made of every position",
@@ -360,4 +399,5 @@ const Mechanism mech_poolingformer = {
     .params_size = sizeof(Params),
     .run = poolingformer_run,
     .flops = poolingformer_flops,
+    .decode = poolingformer_decode,
 };

@@ -297,8 +297,8 @@ const Mechanism mech_rwkv7 = {
                "in all channels alike.",
     .idea = "What is removed, what is written, and how fast every channel fades or learns are "
             "vectors of their own.",
-    .price = "A token costs half as much again as under a delta rule: its state is read, faded, "
-             "cleared and written.",
+    .price = "Updating its state costs half as much again as under a delta rule: it is read, "
+             "faded, cleared and written.  Two more vectors of each token must be computed.",
     .lesson = "forgetting",
     .teaches = "Removal and written keys as two strips: where they differ the state is edited, not "
                "overwritten.  Channels with a decay near 1 are its long-term memory.",

@@ -409,6 +409,26 @@ static Flops scaling_flops(Run *r, const void *opaque)
     return p->part == PART_QKV ? qkv_flops(r, p) : ffn_flops(r, p);
 }
 
+/* Keys and values, and of a convolution over tokens those before the last that its kernel reads. */
+static DecodeCost scaling_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Run           sized = *r;
+    Heads         s = heads_shape(&sized, p);
+    const Tensor *kernel[3] = { &p->conv_q, &p->conv_k, &p->conv_v };
+    double        row = (double)r->cache_bytes * (double)r->dm, longest = 0;
+    DecodeCost    cost;
+
+    if (p->part != PART_QKV)
+        return decode_tokenless(r, p);
+    cost = decode_kept(r, p, 2 * (double)r->dm);
+    for (int t = 0; t < 3 && s.conv; t++)
+        longest = fmax(longest, (double)extent(kernel[t], 0, 3) - 1);
+    cost.state_bytes += row * fmin(longest, (double)r->n);
+    cost.step_bytes += row * fmin(longest, (double)r->n);
+    return cost;
+}
+
 static Flops qkv_flops(Run *r, const Params *p)
 {
     Heads         s = heads_shape(r, p);
@@ -500,4 +520,5 @@ const Mechanism mech_scaling = {
     .params_size = sizeof(Params),
     .run = scaling_run,
     .flops = scaling_flops,
+    .decode = scaling_decode,
 };
