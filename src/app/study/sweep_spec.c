@@ -289,7 +289,8 @@ static bool take_axes(const Call *call, SweepSpec *out, Error *err)
 static Input *read_shortest(Session *s, const SweepSpec *spec, bool generated, Error *err)
 {
     int64_t     shortest = strtoll(spec->n.items[0], NULL, 10);
-    int64_t     lengths[] = { generated && shortest > FEW_TOKENS ? FEW_TOKENS : shortest, shortest, 0 };
+    bool        few = generated && shortest > FEW_TOKENS;
+    int64_t     lengths[] = { few ? FEW_TOKENS : shortest, shortest, 0 };
     InputChoice choice = { .layer = spec->layer, .d = spec->d, .heads = spec->heads };
     Input      *in = NULL;
 

@@ -521,8 +521,8 @@ bool assignments_set_tensor(Assignments *a, const char *name, Tensor tensor, con
                              "parameter name '%.70s': expected letters, digits, '_', '-' and '.'",
                              name);
     if (strchr(source, '"') && strchr(source, '\''))
-        return error_set(err, ERR_PARAM, "parameter %s: '%.70s' holds both kinds of quotes: use one",
-                         name, source);
+        return error_set(err, ERR_PARAM,
+                         "parameter %s: '%.70s' holds both kinds of quotes: use one", name, source);
     slot = assignments_slot(a, name);
     if (!slot || !(slot->text = strdup(source)))
         return error_set(err, ERR_NOMEM, "parameter '%s': not enough memory", name);

@@ -187,7 +187,8 @@ TEST(numbers_are_read_as_people_write_them)
     static const char *const bad[] = { "",    "k",   "12 apples", "nan",
                                        "inf", "--1", "1,5,5",     "12 ms",
                                        "64*", "*64", "(2",        "2)",
-                                       "1/0", "2**3", ".",          "4T", /* T is a key of lessons */
+                                       "1/0", "2**3", ".",
+                                       "4T", /* T is a key of lessons */
                                        /* too long to be read whole */
                                        "1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+"
                                        "1+1+1+1+1+1" };

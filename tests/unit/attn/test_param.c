@@ -212,9 +212,10 @@ static void check_read_again(const char *value)
 
 TEST(a_printed_assignment_is_read_again)
 {
-    static const char *const values[] = { "",      "3",    "[1,2]", "window(3)+cols(4)", "a,b", "a=b",
-                                          "a\"b",  "\"a",  "a'b",   "'",  "f(", "[1,", ")", "][", " a",
-                                          "a ",    "[a\",b]", "\"a\",\"b\"" };
+    static const char *const values[] = { "",   "3",  "[1,2]", "window(3)+cols(4)", "a,b",
+                                          "a=b", "a\"b", "\"a",  "a'b",  "'",    "f(",
+                                          "[1,", ")",  "][",   " a",   "a ",   "[a\",b]",
+                                          "\"a\",\"b\"" };
     Assignments given = { 0 };
     Error       err = ERROR_INIT;
 
