@@ -97,6 +97,34 @@ static void check_softening(const Kernel *kernel, Rng *rng, int64_t count)
         assert_true(e[c] == .9 * x[c] - .4 * y[c]);
 }
 
+static void check_wide_rows(const Kernel *kernel, Rng *rng, int64_t count, int64_t width)
+{
+    enum { ROWS = 20, STRIDE = 90 };
+    float  rows[ROWS * STRIDE];
+    double q[STRIDE], w[ROWS], s[ROWS], acc[STRIDE], want[STRIDE];
+
+    for (int64_t x = 0; x < ROWS * STRIDE; x++)
+        rows[x] = (float)rng_normal(rng);
+    for (int64_t c = 0; c < STRIDE; c++) {
+        q[c] = rng_normal(rng);
+        w[c % ROWS] = rng_normal(rng);
+        acc[c] = want[c] = (double)c;
+    }
+    kernel->dots_wide(q, rows, STRIDE, count, width, s);
+    kernel->mix_wide(w, rows, STRIDE, count, width, acc);
+    for (int64_t x = 0; x < count; x++) {
+        double dot = 0;
+
+        for (int64_t c = 0; c < width; c++) {
+            dot += q[c] * (double)rows[x * STRIDE + c];
+            want[c] += w[x] * (double)rows[x * STRIDE + c];
+        }
+        CHECK_BELOW(fabs(s[x] - dot), 1e-13, "row %d of %d", (int)x, (int)count);
+    }
+    for (int64_t c = 0; c < STRIDE; c++)
+        CHECK_BELOW(fabs(acc[c] - want[c]), 1e-13, "column %d of %d", (int)c, (int)width);
+}
+
 TEST(kernels_agree_with_plain_loops)
 {
     Rng    rng = { .seed = 5 };
@@ -109,6 +137,7 @@ TEST(kernels_agree_with_plain_loops)
             check_loops(kernel_at(k), x, count);
             check_fused(kernel_at(k), &rng, count % 20, count % 9);
             check_softening(kernel_at(k), &rng, count);
+            check_wide_rows(kernel_at(k), &rng, count % 20, count);
         }
     }
 }
