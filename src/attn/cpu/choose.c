@@ -3,8 +3,9 @@
  * What the rows of a head multiply (keys, or bounds or means of pages) is widened once, in strips
  * of LANES.  An item is a few rows, multiplied together; what they choose grows in the item's own
  * list, and the lists are joined when all lengths are known.  Where a row chooses few candidates by
- * products alone, a sieve in float leaves out those that cannot be among them (sieve.h).  For few
- * queries the strips are made panel by panel and not kept.
+ * products alone, a sieve in float leaves out those that cannot be among them (sieve.h).  Few
+ * queries keep no strips: the sieve reads their candidates where they lie, or the strips are made
+ * panel by panel.
  */
 #include "attn/ops/choose.h"
 
@@ -456,6 +457,8 @@ static bool is_sieved(const Job *job)
     bool scaled = in->kind == CHOOSE_SCORES || in->kind == CHOOSE_PAGES;
     bool apart = in->kind == CHOOSE_PAGES && in->causal && !in->newest;
 
+    if (job->few && in->kind == CHOOSE_INDEX)
+        return false;
     return !job->terms && !job->out->lse.data && (!scaled || in->in.scale > 0) && !apart &&
            sieve_pays(sought(job), job->count);
 }
@@ -512,6 +515,26 @@ static void sieve_take(const Job *job, Worker *w, int64_t x, int64_t i)
               choose_fixed(in, i));
 }
 
+/* All rows, if they are few; on all threads. */
+static void choose_few(Job *job)
+{
+    Worker *w = job->workers;
+    bool    held = job->sieved;
+
+    for (int64_t x = 0; x < job->n && job->sieved; x++)
+        sieve_take(job, w, x, x);
+    if (job->sieved)
+        sieve_few(job->run, &job->sieve, w->sieve, job->n);
+    for (int64_t x = 0; x < job->n && held; x++)
+        held = sieve_holds(w->sieve, x);
+    for (int64_t x = 0; x < job->n && held; x++)
+        choose_sieved(job, w, &job->pieces[job->head], x, x);
+    if (held)
+        return;
+    number_few(job);
+    choose_item(job, 0, 0);
+}
+
 static void sieved_item(void *context, int64_t item, int worker)
 {
     Job     *job = context;
@@ -538,13 +561,14 @@ static void sieved_item(void *context, int64_t item, int worker)
 static bool choose_scratch(Job *job)
 {
     Run    *r = job->run;
-    int64_t keys = job->keys, rows = job->sieved ? 1 : job->rows;
+    int64_t keys = job->keys, rows = job->sieved && !job->few ? 1 : job->rows;
     int     count = threads_count(r->threads);
 
     if (!job->terms && !job->few)
         job->strips = cpu_scratch(r, keys * job->depth, sizeof(*job->strips));
     if (job->sieved)
-        job->sieve = sieve_keys_new(r, job->in, job->count, job->depth, sought(job));
+        job->sieve = sieve_keys_new(r, job->in, job->count, job->depth, sought(job),
+                                    job->few ? job->n : 0);
     job->workers = cpu_scratch(r, count, sizeof(*job->workers));
     for (int x = 0; job->workers && x < count; x++) {
         job->workers[x] = (Worker){ .z = cpu_scratch(r, rows * keys, sizeof(double)),
@@ -593,8 +617,10 @@ static void choose_all(Job *job)
         if (job->sieved)
             sieve_fill(job->run, &job->sieve, job->head);
         if (job->few)
-            number_few(job);
-        threads_run(job->run->threads, job->items, job->sieved ? sieved_item : choose_item, job);
+            choose_few(job);
+        else
+            threads_run(job->run->threads, job->items, job->sieved ? sieved_item : choose_item,
+                        job);
     }
 }
 
@@ -635,8 +661,8 @@ static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
                           .terms = in->kind == CHOOSE_SCORES && attend_has_terms(&in->in) };
 
     job.few = job.n <= GROUP && !job.terms;
-    job.sieved = !job.few && is_sieved(&job);
-    job.rows = job.sieved ? SIEVE_ROWS
+    job.sieved = is_sieved(&job);
+    job.rows = job.sieved && !job.few ? SIEVE_ROWS
                           : max_i64(GROUP, min_i64(MOST_ROWS, LINES / job.keys / GROUP * GROUP));
     job.items = ceil_div(job.n, job.rows);
     return job;

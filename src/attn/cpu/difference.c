@@ -3,6 +3,10 @@
  * Keys and values of a pair are widened once, in strips of LANES.  An item of work is a few
  * queries: a worker holds their scores against all keys in both heads, turns them into W, and
  * multiplies W with the values of both heads, some keys at a time.
+ *
+ * One query a head, a step of decoding, widens each number as it reads it.  The keys are cut into
+ * slices of a fixed size, each with its own softmax; slices are joined in order, so the number of
+ * threads changes no bit.
  */
 #include "attn/ops/difference.h"
 
@@ -16,6 +20,7 @@
 #define MOST_ROWS 64
 #define GROUP 8          /* rows that the kernels multiply together */
 #define DEPTH 1024       /* keys whose values are mixed at a time */
+#define SLICE_KEYS 4096  /* of one query */
 
 typedef struct Worker {
     double *z[2]; /* [rows][wide] scores of the first and the second head; the first becomes W */
@@ -105,8 +110,10 @@ static void mix(const Job *job, Worker *w, int64_t rows, int64_t keys)
     }
 }
 
-/* The finished scores of row i, from products where these are enough. */
-static void finish_scores(const Job *job, int64_t head, int64_t i, int64_t count, double *z)
+/* The finished scores of row i for keys [first, first + count), from products where these are
+ * enough. */
+static void finish_scores(const Job *job, int64_t head, int64_t i, int64_t first, int64_t count,
+                          double *z)
 {
     const AttendInput *in = &job->in->in;
     const float *distance = tensor_given(&in->distance) ? tensor_head(&in->distance, head, job->h)
@@ -117,9 +124,9 @@ static void finish_scores(const Job *job, int64_t head, int64_t i, int64_t count
         return;
     }
     for (int64_t j = 0; j < count && !job->plain; j++)
-        z[j] = attend_score(in, job->h, head, i, j);
+        z[j] = attend_score(in, job->h, head, i, first + j);
     for (int64_t j = 0; j < count && job->plain; j++) {
-        double bias = distance ? (double)distance[i - j + job->m - 1] : 0;
+        double bias = distance ? (double)distance[i - first - j + job->m - 1] : 0;
         double x = z[j] * in->scale + (in->distance_capped ? bias : 0);
 
         if (in->softcap > 0)
@@ -150,7 +157,7 @@ static void subtract(const Job *job, Worker *w, int64_t row, int64_t i, int64_t 
         int64_t head = difference_head(job->in, job->h, job->pair, t);
         double *z = t ? second : first;
 
-        finish_scores(job, head, i, count, z);
+        finish_scores(job, head, i, 0, count, z);
         sum[t] = soften(job, head, i, count, z);
     }
     negative = job->kernel->subtract64(first, count, 1 / sum[0], second,
@@ -160,17 +167,18 @@ static void subtract(const Job *job, Worker *w, int64_t row, int64_t i, int64_t 
     ((int64_t *)job->out->negative.data)[job->pair * job->n + i] = negative;
 }
 
-/* What a position adds to the values of each distance. */
-static void add_distances(const Job *job, const double *weight, int64_t i, double *raw)
+/* What a position adds to the values of each distance, of keys [first, first + count). */
+static void add_distances(const Job *job, const double *weight, int64_t i, int64_t first,
+                          int64_t count, double *raw)
 {
     const DistanceTerm *value = &job->in->in.value;
 
     for (int t = 0; t < 2 && tensor_given(&value->table); t++) {
         int64_t head = difference_head(job->in, job->h, job->pair, t);
 
-        for (int64_t j = 0; j < difference_keys(job->in, i); j++) {
+        for (int64_t j = 0; j < count; j++) {
             const float *row = tensor_row_f32(&value->table, head, job->h,
-                                              value->index[i - j + job->m - 1]);
+                                              value->index[i - first - j + job->m - 1]);
 
             for (int64_t c = 0; c < job->e; c++)
                 raw[t * job->e + c] += weight[j] * (double)row[c];
@@ -218,12 +226,158 @@ static void difference_item(void *context, int64_t item, int worker)
         subtract(job, w, x, first + x, keys);
     mix(job, w, rows, keys);
     for (int64_t x = 0; x < rows; x++) {
-        add_distances(job, w->z[0] + x * job->wide, first + x, w->raw + x * job->cols);
+        int64_t seen = difference_keys(job->in, first + x);
+
+        add_distances(job, w->z[0] + x * job->wide, first + x, 0, seen, w->raw + x * job->cols);
         write_row(job, first + x, w->raw + x * job->cols);
-        run_ahead(job->run, 4.0 * (double)difference_keys(job->in, first + x) *
-                                (double)(job->d + job->e));
+        run_ahead(job->run, 4.0 * (double)seen * (double)(job->d + job->e));
     }
 }
+
+/* ---- one query a head ----------------------------------------------------------------- */
+
+typedef struct Slice {
+    double  top[2], sum[2]; /* of the first and the second head */
+    double *raw;            /* [2e] */
+    int64_t negative;
+} Slice;
+
+typedef struct OneRow {
+    const Job *job;
+    int64_t    keys, slices;
+    double    *q[2]; /* [d] */
+    double    *z[2]; /* [keys] scores, then exp(score - top of the slice); the first becomes W */
+    double     top[2], sum[2];
+    Slice     *slice;
+} OneRow;
+
+static void score_slice(void *context, int64_t at, int worker)
+{
+    OneRow             *o = context;
+    const Job          *job = o->job;
+    const AttendInput  *in = &job->in->in;
+    int64_t             first = at * SLICE_KEYS, count = min_i64(SLICE_KEYS, o->keys - first);
+
+    (void)worker;
+    for (int t = 0; t < 2 && !cpu_cancelled(job->run); t++) {
+        int64_t      head = difference_head(job->in, job->h, job->pair, t);
+        const float *k = tensor_row_f32(&in->k, head, job->h, first);
+        double      *z = o->z[t] + first, top;
+
+        if (job->plain)
+            job->kernel->dots_wide(o->q[t], k, in->k.stride[1], count, job->d, z);
+        finish_scores(job, head, 0, first, count, z);
+        top = job->kernel->largest64(z, count);
+        o->slice[at].top[t] = top;
+        o->slice[at].sum[t] = job->kernel->soften64(z, count, top > -HUGE_VAL ? top : 0);
+    }
+}
+
+/* What the exponentials of a slice are multiplied by; one that holds only NaN passes it on. */
+static double weight_of(const OneRow *o, const Slice *slice, int t)
+{
+    return slice->top[t] > -HUGE_VAL ? exp(slice->top[t] - o->top[t]) : 1;
+}
+
+static void join_scores(OneRow *o, int t)
+{
+    int64_t at = difference_head(o->job->in, o->job->h, o->job->pair, t);
+
+    o->top[t] = o->slices ? -HUGE_VAL : 0;
+    o->sum[t] = o->slices ? 0 : 1;
+    for (int64_t x = 0; x < o->slices; x++)
+        o->top[t] = fmax(o->top[t], o->slice[x].top[t]);
+    for (int64_t x = 0; x < o->slices; x++)
+        o->sum[t] += weight_of(o, &o->slice[x], t) * o->slice[x].sum[t];
+    tensor_f64(&o->job->out->top)[at] = o->top[t];
+    tensor_f64(&o->job->out->sum)[at] = o->sum[t];
+}
+
+static void mix_slice(void *context, int64_t at, int worker)
+{
+    OneRow       *o = context;
+    const Job    *job = o->job;
+    const Tensor *v = &job->in->in.v;
+    Slice        *slice = &o->slice[at];
+    int64_t       first = at * SLICE_KEYS, count = min_i64(SLICE_KEYS, o->keys - first);
+    double       *w = o->z[0] + first;
+
+    (void)worker;
+    slice->negative = job->kernel->subtract64(
+        w, count, weight_of(o, slice, 0) / o->sum[0], o->z[1] + first,
+        job->in->lambda[job->pair] * weight_of(o, slice, 1) / o->sum[1]);
+    for (int t = 0; t < 2 && !cpu_cancelled(job->run); t++) {
+        int64_t      head = difference_value(job->in, job->h, job->pair, t);
+        const float *rows = tensor_row_f32(v, head, v->shape[0], first);
+
+        job->kernel->mix_wide(w, rows, v->stride[1], count, job->e, slice->raw + t * job->e);
+    }
+    add_distances(job, w, 0, first, count, slice->raw);
+    run_ahead(job->run, 4.0 * (double)count * (double)(job->d + job->e));
+}
+
+static void join_slices(const OneRow *o)
+{
+    const Job *job = o->job;
+    int64_t    negative = 0;
+
+    for (int64_t x = 0; x < o->slices; x++)
+        negative += o->slice[x].negative;
+    for (int64_t x = 1; x < o->slices; x++)
+        for (int64_t c = 0; c < 2 * job->e; c++)
+            o->slice->raw[c] += o->slice[x].raw[c];
+    ((int64_t *)job->out->negative.data)[job->pair] = negative;
+    write_row(job, 0, o->slice->raw);
+}
+
+static bool one_row_init(OneRow *o)
+{
+    Arena  *arena = o->job->run->arena;
+    int64_t each = (int64_t)sizeof(double), slices = max_i64(1, o->slices), width = 2 * o->job->e;
+    double *raw = arena_alloc(arena, slices * width, each);
+
+    o->slice = arena_zalloc(arena, slices, sizeof(*o->slice));
+    for (int t = 0; t < 2; t++) {
+        o->q[t] = arena_alloc(arena, o->job->d, each);
+        o->z[t] = arena_alloc(arena, max_i64(1, o->keys), each);
+    }
+    for (int64_t x = 0; raw && o->slice && x < slices; x++)
+        o->slice[x].raw = raw + x * width;
+    return raw && o->slice && o->q[0] && o->q[1] && o->z[0] && o->z[1];
+}
+
+static void begin_pair(OneRow *o)
+{
+    const Job *job = o->job;
+
+    memset(o->slice->raw, 0, (size_t)(max_i64(1, o->slices) * 2 * job->e) * sizeof(double));
+    for (int t = 0; t < 2; t++)
+        for (int64_t c = 0; c < job->d; c++)
+            o->q[t][c] = (double)tensor_row_f32(
+                &job->in->in.q, difference_head(job->in, job->h, job->pair, t), job->h, 0)[c];
+}
+
+/* False: no memory. */
+static bool one_row(Job *job)
+{
+    Threads *threads = job->run->threads;
+    OneRow   o = { .job = job, .keys = difference_keys(job->in, 0) };
+
+    o.slices = ceil_div(o.keys, SLICE_KEYS);
+    if (!one_row_init(&o))
+        return false;
+    for (job->pair = 0; job->pair < job->h / 2 && !run_failed(job->run); job->pair++) {
+        begin_pair(&o);
+        threads_run(threads, o.slices, score_slice, &o);
+        join_scores(&o, 0);
+        join_scores(&o, 1);
+        threads_run(threads, o.slices, mix_slice, &o);
+        join_slices(&o);
+    }
+    return true;
+}
+
+/* ---- memory, and the whole --------------------------------------------------------------- */
 
 static bool take_memory(Job *job, int count)
 {
@@ -248,6 +402,20 @@ static bool take_memory(Job *job, int count)
     return taken && job->workers && job->values && job->keys[0] && job->keys[1];
 }
 
+/* False: no memory. */
+static bool many_rows(Job *job)
+{
+    Run *r = job->run;
+
+    if (!take_memory(job, threads_count(r->threads)))
+        return false;
+    for (job->pair = 0; job->pair < job->h / 2 && !run_failed(r); job->pair++) {
+        threads_run(r->threads, job->wide / LANES, widen_item, job);
+        threads_run(r->threads, ceil_div(job->n, job->rows), difference_item, job);
+    }
+    return true;
+}
+
 void cpu_difference_attend(Run *r, const DifferenceAttend *in, DifferenceResult *out)
 {
     ArenaMark mark = arena_mark(r->arena);
@@ -260,12 +428,8 @@ void cpu_difference_attend(Run *r, const DifferenceAttend *in, DifferenceResult 
     job.wide = round_up_to(job.m, LANES) + LANES; /* rows a power of two apart conflict */
     job.cols = round_up_to(2 * job.e, LANES);
     job.rows = max_i64(GROUP, min_i64(MOST_ROWS, SCORES / job.wide / GROUP * GROUP));
-    if (!take_memory(&job, threads_count(r->threads)))
+    if (!(job.n == 1 ? one_row(&job) : many_rows(&job)))
         run_fail(r, ERR_NOMEM, "not enough memory for rows of %lld scores in two heads; use fewer "
                  "threads or a higher limit", (long long)job.m);
-    for (job.pair = 0; job.pair < job.h / 2 && !run_failed(r); job.pair++) {
-        threads_run(r->threads, job.wide / LANES, widen_item, &job);
-        threads_run(r->threads, ceil_div(job.n, job.rows), difference_item, &job);
-    }
     arena_release(r->arena, mark);
 }

@@ -14,6 +14,9 @@
 #define TINY 0x1p-120 /* above what products below the least normal float lose */
 #define STEPS 14      /* of bisection */
 #define DEPTH 64      /* factors at once; even, as choose_factors wants */
+#define FEW_KEYS 128  /* candidates at once, which stay in the first-level cache, */
+#define FEW_ITEM 1024 /* and of an item */
+#define FEW_LENGTH 8  /* whose lengths are bounded together */
 
 struct Sieve {
     float   *q;        /* [SIEVE_ROWS][heads][d] */
@@ -25,7 +28,8 @@ struct Sieve {
     int64_t  step;     /* the fewest rows whose products fill tiles */
     int64_t  have[SIEVE_ROWS];
     int64_t  count[SIEVE_ROWS], without[SIEVE_ROWS]; /* what the row chooses among */
-    double   margin[SIEVE_ROWS];
+    int32_t  own[FEW_KEYS];        /* 0, 1, 2, ... */
+    double   size[SIEVE_ROWS], margin[SIEVE_ROWS]; /* size: for candidates of length 1 */
     float    above[SIEVE_ROWS];            /* fewer candidates than the row takes exceed it */
     bool     full[SIEVE_ROWS];             /* the row holds none */
     float    limit[SIEVE_ROWS][TILE_KEYS]; /* all alike: lower numbers are left out */
@@ -37,15 +41,21 @@ bool sieve_pays(int64_t takes, int64_t count)
     return takes > 0 && takes * LEAST <= count && count >= FEWEST;
 }
 
-SieveKeys sieve_keys_new(Run *r, const ChooseKeys *in, int64_t count, int64_t d, int64_t takes)
+SieveKeys sieve_keys_new(Run *r, const ChooseKeys *in, int64_t count, int64_t d, int64_t takes,
+                         int64_t few)
 {
-    int64_t panels = ceil_div(count, TILE_KEYS);
+    int64_t   panels = ceil_div(count, TILE_KEYS), panel = TILE_KEYS * (int64_t)sizeof(float);
+    SieveKeys keys = { .kernel = kernel_at(0), .in = in, .all = r->h, .count = count, .d = d,
+                       .heads = in->kind == CHOOSE_INDEX ? in->heads : 1, .takes = takes,
+                       .most = round_up_to(2 * takes + MORE, TILE_KEYS),
+                       .padded = panels * TILE_KEYS,
+                       .lengths = cpu_scratch(r, panels, (int64_t)sizeof(double)) };
 
-    return (SieveKeys){ .kernel = kernel_at(0), .in = in, .all = r->h, .count = count, .d = d,
-                        .heads = in->kind == CHOOSE_INDEX ? in->heads : 1, .takes = takes,
-                        .most = round_up_to(2 * takes + MORE, TILE_KEYS),
-                        .panels = cpu_scratch(r, panels * d, TILE_KEYS * (int64_t)sizeof(float)),
-                        .lengths = cpu_scratch(r, panels, (int64_t)sizeof(double)) };
+    if (few)
+        keys.numbers = cpu_scratch(r, few * panels, panel);
+    else
+        keys.panels = cpu_scratch(r, panels * d, panel);
+    return keys;
 }
 
 /* The fewest rows of which all products with a key fill whole tiles; it divides TILE_ROWS. */
@@ -72,6 +82,8 @@ Sieve *sieve_new(Run *r, const SieveKeys *keys)
                       .scores = cpu_scratch(r, step * keys->heads, TILE_KEYS * size),
                       .value = cpu_scratch(r, held, size),
                       .place = cpu_scratch(r, held, (int64_t)sizeof(int32_t)) };
+    for (int32_t c = 0; s && c < FEW_KEYS; c++)
+        s->own[c] = c;
     return s;
 }
 
@@ -113,6 +125,8 @@ void sieve_fill(Run *r, SieveKeys *keys, int64_t head)
 
     keys->head = head;
     keys->longest = 0;
+    if (!keys->panels)
+        return;
     threads_run(r->threads, panels, pack_item, keys);
     for (int64_t panel = 0; panel < panels; panel++)
         keys->longest = larger_or_nan(keys->longest, keys->lengths[panel]);
@@ -122,6 +136,14 @@ static void set_limit(Sieve *s, int64_t x, float limit)
 {
     for (int c = 0; c < TILE_KEYS; c++)
         s->limit[x][c] = limit;
+}
+
+/* Where factor c of a row stands: of few rows that choose pages, those of hi before those of lo. */
+static int64_t factor_at(const SieveKeys *keys, int64_t c)
+{
+    bool apart = !keys->panels && keys->in->kind == CHOOSE_PAGES;
+
+    return apart ? c % 2 * (keys->d / 2) + c / 2 : c;
 }
 
 /* Sets the factors of row x; returns what no number of it exceeds, for keys of length 1. */
@@ -135,7 +157,7 @@ static double set_factors(const SieveKeys *keys, Sieve *s, int64_t x, const doub
         double squares = 0;
 
         for (int64_t c = 0; c < keys->d; c++, q++) {
-            to[c] = (float)*q;
+            to[factor_at(keys, c)] = (float)*q;
             squares += *q * *q;
         }
         if (w)
@@ -145,17 +167,23 @@ static double set_factors(const SieveKeys *keys, Sieve *s, int64_t x, const doub
     return size;
 }
 
+static void set_margin(const SieveKeys *keys, Sieve *s, int64_t x)
+{
+    double size = s->size[x] * keys->longest, rounds = (double)(keys->d + keys->heads) + 16;
+
+    s->margin[x] = rounds * (0x1p-24 * size + TINY);
+    s->full[x] |= !(size <= LARGEST);
+}
+
 void sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q, const double *w,
                int64_t count, int64_t without)
 {
-    double size = set_factors(keys, s, x, q, w) * keys->longest;
-    double rounds = (double)(keys->d + keys->heads) + 16;
-
+    s->size[x] = set_factors(keys, s, x, q, w);
     s->count[x] = count;
     s->without[x] = without;
     s->have[x] = 0;
-    s->margin[x] = rounds * (0x1p-24 * size + TINY);
-    s->full[x] = count - (without >= 0) <= keys->takes || !(size <= LARGEST);
+    s->full[x] = count - (without >= 0) <= keys->takes;
+    set_margin(keys, s, x);
     set_limit(s, x, -INFINITY);
 }
 
@@ -288,6 +316,128 @@ void sieve_rows(const SieveKeys *keys, Sieve *s, int64_t rows)
         for (int64_t x = 0; x < rows; x += s->step)
             take_rows(keys, s, x, rows, at);
 }
+
+/* ---- few rows -------------------------------------------------------------------------- */
+
+typedef struct Few {
+    SieveKeys *keys;
+    Sieve     *s;
+    int64_t    rows;
+} Few;
+
+/* Candidates that lie one below the other. */
+typedef struct Lines {
+    const float  *near; /* or NULL: */
+    const double *wide;
+    int64_t       ld;
+} Lines;
+
+static Lines lines_of(const SieveKeys *keys, const Tensor *x, int64_t at)
+{
+    const void *head = tensor_head(x, keys->head, keys->all);
+    Lines       l = { .ld = x->stride[1] };
+
+    if (x->dtype == DT_F64)
+        l.wide = (const double *)head + at * l.ld;
+    else
+        l.near = (const float *)head + at * l.ld;
+    return l;
+}
+
+static const Tensor *candidates_of(const ChooseKeys *in)
+{
+    return in->kind == CHOOSE_PAGES ? &in->hi : in->kind == CHOOSE_MEANS ? &in->mean : &in->in.k;
+}
+
+/* At least the sum of squares; in float a square may be lost below the least normal number. */
+static double squares_of(const Kernel *kernel, Lines l, int64_t at, int64_t numbers)
+{
+    return l.wide ? kernel->dot_double(l.wide + at, l.wide + at, numbers)
+                  : (double)kernel->squares_near(l.near + at, numbers) * 1.0001 +
+                        (double)numbers * 0x1p-126;
+}
+
+/* No square of a length exceeds it: the largest sum of some together. */
+static double longest_square(const Kernel *kernel, Lines l, int64_t count, int64_t d)
+{
+    int64_t group = l.ld == d ? FEW_LENGTH : 1;
+    double  longest = 0;
+
+    for (int64_t j = 0; j < count; j += group)
+        longest = larger_or_nan(longest, squares_of(kernel, l, j * l.ld,
+                                                    min_i64(group, count - j) * d));
+    return longest;
+}
+
+static void products_of(const Kernel *kernel, const Sieve *s, const float *q, Lines l,
+                        int64_t count, int64_t d, float *to)
+{
+    if (l.near)
+        kernel->dots(q, l.near, l.ld, s->own, count, d, to);
+    for (int64_t j = 0; j < count && l.wide; j++)
+        to[j] = (float)kernel->dot_wide(q, l.wide + j * l.ld, d);
+}
+
+/* The numbers of row x for candidates [at, at + count). */
+static void few_numbers(const SieveKeys *keys, const Sieve *s, int64_t x, int64_t at,
+                        int64_t count, float *to)
+{
+    const ChooseKeys *in = keys->in;
+    const float      *q = s->q + x * keys->d;
+    int64_t           d = in->kind == CHOOSE_PAGES ? keys->d / 2 : keys->d;
+    float             part[FEW_KEYS];
+
+    products_of(keys->kernel, s, q, lines_of(keys, candidates_of(in), at), count, d, to);
+    if (in->kind != CHOOSE_PAGES)
+        return;
+    products_of(keys->kernel, s, q + d, lines_of(keys, &in->lo, at), count, d, part);
+    for (int64_t j = 0; j < count; j++)
+        to[j] += part[j];
+}
+
+static void few_item(void *context, int64_t item, int worker)
+{
+    const Few       *f = context;
+    const SieveKeys *keys = f->keys;
+    bool             pages = keys->in->kind == CHOOSE_PAGES;
+    int64_t          d = pages ? keys->d / 2 : keys->d;
+    int64_t          end = min_i64(keys->count, (item + 1) * FEW_ITEM);
+    double           longest = 0;
+
+    (void)worker;
+    for (int64_t at = item * FEW_ITEM; at < end; at += FEW_KEYS) {
+        int64_t some = min_i64(FEW_KEYS, end - at);
+        Lines   l = lines_of(keys, candidates_of(keys->in), at);
+        double  square = longest_square(keys->kernel, l, some, d);
+
+        if (pages)
+            square += longest_square(keys->kernel, lines_of(keys, &keys->in->lo, at), some, d);
+        longest = larger_or_nan(longest, square);
+        for (int64_t x = 0; x < f->rows; x++)
+            few_numbers(keys, f->s, x, at, some, keys->numbers + x * keys->padded + at);
+    }
+    keys->lengths[item] = sqrt(longest);
+}
+
+void sieve_few(Run *r, SieveKeys *keys, Sieve *s, int64_t rows)
+{
+    Few     few = { .keys = keys, .s = s, .rows = rows };
+    int64_t items = ceil_div(keys->count, FEW_ITEM);
+
+    for (int64_t x = 0; x < rows; x++)
+        for (int64_t c = keys->count; c < keys->padded; c++)
+            keys->numbers[x * keys->padded + c] = -INFINITY;
+    threads_run(r->threads, items, few_item, &few);
+    for (int64_t item = 0; item < items; item++)
+        keys->longest = larger_or_nan(keys->longest, keys->lengths[item]);
+    for (int64_t x = 0; x < rows; x++) {
+        set_margin(keys, s, x);
+        for (int64_t at = 0; at < s->count[x] && !s->full[x]; at += TILE_KEYS)
+            take_numbers(keys, s, x, keys->numbers + x * keys->padded + at, at);
+    }
+}
+
+/* ---- what a row holds ------------------------------------------------------------------ */
 
 int64_t sieve_places(const SieveKeys *keys, Sieve *s, int64_t x, int32_t *place, bool *sure)
 {

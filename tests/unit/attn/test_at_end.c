@@ -356,6 +356,7 @@ TEST(one_query_over_many_keys_is_the_last_of_two)
     for (size_t x = 0; x < sizeof(ids) / sizeof(*ids); x++) {
         check_one_query(ids[x], NULL);
         check_one_query(ids[x], "alibi");
+        check_one_query(ids[x], "shaw");
     }
 }
 

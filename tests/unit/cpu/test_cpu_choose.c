@@ -97,6 +97,34 @@ static void check_softening(const Kernel *kernel, Rng *rng, int64_t count)
         assert_true(e[c] == .9 * x[c] - .4 * y[c]);
 }
 
+static void check_wide_rows(const Kernel *kernel, Rng *rng, int64_t count, int64_t width)
+{
+    enum { ROWS = 20, STRIDE = 90 };
+    float  rows[ROWS * STRIDE];
+    double q[STRIDE], w[ROWS], s[ROWS], acc[STRIDE], want[STRIDE];
+
+    for (int64_t x = 0; x < ROWS * STRIDE; x++)
+        rows[x] = (float)rng_normal(rng);
+    for (int64_t c = 0; c < STRIDE; c++) {
+        q[c] = rng_normal(rng);
+        w[c % ROWS] = rng_normal(rng);
+        acc[c] = want[c] = (double)c;
+    }
+    kernel->dots_wide(q, rows, STRIDE, count, width, s);
+    kernel->mix_wide(w, rows, STRIDE, count, width, acc);
+    for (int64_t x = 0; x < count; x++) {
+        double dot = 0;
+
+        for (int64_t c = 0; c < width; c++) {
+            dot += q[c] * (double)rows[x * STRIDE + c];
+            want[c] += w[x] * (double)rows[x * STRIDE + c];
+        }
+        CHECK_BELOW(fabs(s[x] - dot), 1e-13, "row %d of %d", (int)x, (int)count);
+    }
+    for (int64_t c = 0; c < STRIDE; c++)
+        CHECK_BELOW(fabs(acc[c] - want[c]), 1e-13, "column %d of %d", (int)c, (int)width);
+}
+
 TEST(kernels_agree_with_plain_loops)
 {
     Rng    rng = { .seed = 5 };
@@ -109,6 +137,7 @@ TEST(kernels_agree_with_plain_loops)
             check_loops(kernel_at(k), x, count);
             check_fused(kernel_at(k), &rng, count % 20, count % 9);
             check_softening(kernel_at(k), &rng, count);
+            check_wide_rows(kernel_at(k), &rng, count % 20, count);
         }
     }
 }
@@ -309,6 +338,75 @@ TEST(a_sieve_changes_no_choice_of_pages_or_by_an_index)
         for (int even = 0; even < 2; even++)
             for (int64_t most = 1; most <= 18; most = 3 * most + 1)
                 check_sieved_kind(kind, even != 0, most);
+}
+
+/* Some candidates are the largest of the first query, and differ in last bits. */
+static void plant_twins(Fixture *f, Tensor *t, const float *q, float scale)
+{
+    int64_t d = t->shape[2];
+
+    for (int64_t j = 7; j < t->shape[1]; j += t->shape[1] / 40)
+        for (int64_t c = 0; c < d; c++) {
+            float x = 4 * scale * q[c];
+
+            x = nextafterf(x, rng_below(&f->rng, 2) ? HUGE_VALF : -HUGE_VALF);
+            if (t->dtype == DT_F64)
+                tensor_f64(t)[j * d + c] = (double)x;
+            else
+                tensor_f32(t)[j * d + c] = x;
+        }
+}
+
+static void check_twins(Fixture *f, ChooseKeys *in, float scale)
+{
+    Tensor *tensors[] = { &in->in.k, &in->lo, &in->hi, &in->mean };
+
+    for (int x = 0; x < 4; x++)
+        plant_twins(f, tensors[x], tensor_f32(&in->in.q), scale);
+    for (int64_t at = 0; at < tensor_count(&in->in.q); at++)
+        tensor_f32(&in->in.q)[at] *= 1 / scale;
+    check_choice(f, in);
+}
+
+/* Few rows read their candidates where they lie. */
+static void check_few_rows(ChooseKind kind, int64_t n, bool even, int64_t most)
+{
+    Fixture    f = fixture_new(2, (uint64_t)(most + n));
+    ChooseKeys in;
+
+    f.run->h = 2;
+    f.run->d = even ? 16 : 70;
+    in = choice_of(&f, kind, n, 3001, even);
+    in.in.q = fixture_normal(&f, 2, n, f.run->d, 1);
+    in.q = fixture_normal(&f, 1, n, in.heads * f.run->d, 1);
+    in.w = fixture_normal(&f, 1, n, in.heads, 1);
+    in.causal = even;
+    in.newest = even && kind == CHOOSE_PAGES;
+    in.most = most;
+    check_choice(&f, &in); /* whole numbers: many are equal, more than a row holds */
+    in.in.k = fixture_normal(&f, 1, 3001, f.run->d, 1);
+    in.k = fixture_normal(&f, 1, 3001, f.run->d, 1);
+    in.lo = bounds_of(&f, in.in.k, in.page, -1);
+    in.hi = bounds_of(&f, in.in.k, in.page, 1);
+    in.mean = in_double(&f, fixture_normal(&f, 1, ceil_div(3001, in.page), f.run->d, 1));
+    check_choice(&f, &in);
+    check_twins(&f, &in, 1);
+    for (int64_t at = 0; at < tensor_count(&in.in.k); at++)
+        tensor_f32(&in.in.k)[at] *= 0x1p-90f; /* squares that float does not hold */
+    check_twins(&f, &in, 0x1p-90f);
+    tensor_f32(&in.in.q)[0] = tensor_f32(&in.q)[0] = 1e25f; /* too large for the sieve */
+    tensor_f32(&in.in.k)[70] = tensor_f32(&in.k)[70] = 1e25f;
+    check_choice(&f, &in);
+    fixture_free(&f);
+}
+
+TEST(a_sieve_changes_no_choice_of_few_rows)
+{
+    for (ChooseKind kind = CHOOSE_SCORES; kind <= CHOOSE_MEANS; kind++)
+        for (int even = 0; even < 2; even++)
+            for (int64_t n = 1; n <= 8; n = 2 * n + 1)
+                for (int64_t most = 1; most <= 18; most = 3 * most + 1)
+                    check_few_rows(kind, n, even != 0, most);
 }
 
 TEST(growing_numbers)

@@ -85,6 +85,11 @@ typedef struct Kernel {
     /* The first place in [at, count) whose x is not at most `limit` (NaN is not); count: none. */
     int64_t (*next_above64)(const double *x, int64_t at, int64_t count, double limit);
     double (*dot_wide)(const float *x, const double *z, int64_t count);
+    /* Of neighbouring rows of floats, in double: s[x] = q . k[x], and acc += sum_x w[x] v[x]. */
+    void (*dots_wide)(const double *q, const float *k, int64_t ldk, int64_t count, int64_t d,
+                      double *s);
+    void (*mix_wide)(const double *w, const float *v, int64_t ldv, int64_t count, int64_t e,
+                     double *acc);
     double (*dot_double)(const double *x, const double *z, int64_t count);
     /* y = factor (more + the sum of `rows` rows) - own, in double; more and own may be NULL.
      * next: a row to prefetch. */

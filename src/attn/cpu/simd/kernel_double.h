@@ -154,6 +154,67 @@ static TARGET double array_dot_wide(const float *x, const double *z, int64_t cou
     return sum;
 }
 
+static TARGET void rows_dot_wide(const double *q, const float *k, int64_t ldk, int64_t count,
+                                 int64_t d, double *s)
+{
+    enum { GROUP = 4 };
+    int64_t x = 0;
+
+    for (; x + GROUP <= count; x += GROUP, k += GROUP * ldk) {
+        Wide    part[GROUP] = { { 0 } };
+        double  lane[GROUP][WIDE], sum[GROUP] = { 0 };
+        int64_t t = 0;
+
+        for (; t + WIDE <= d; t += WIDE) {
+            Wide a = wide_load(q + t);
+
+            UNROLL for (int g = 0; g < GROUP; g++)
+                part[g] += wide_from(k + g * ldk + t) * a;
+        }
+        UNROLL for (int g = 0; g < GROUP; g++)
+            wide_store(lane[g], part[g]);
+        UNROLL for (int c = 0; c < WIDE; c++)
+            UNROLL for (int g = 0; g < GROUP; g++)
+                sum[g] += lane[g][c];
+        for (; t < d; t++)
+            UNROLL for (int g = 0; g < GROUP; g++)
+                sum[g] += (double)k[g * ldk + t] * q[t];
+        UNROLL for (int g = 0; g < GROUP; g++)
+            s[x + g] = sum[g];
+    }
+    for (; x < count; x++, k += ldk)
+        s[x] = array_dot_wide(k, q, d);
+}
+
+/* `vecs` vectors of columns. */
+INLINE void strip_mix_wide(const double *w, const float *v, int64_t ldv, int64_t count,
+                           const int vecs, double *acc)
+{
+    Wide sum[8];
+
+    UNROLL for (int x = 0; x < vecs; x++)
+        sum[x] = wide_load(acc + x * WIDE);
+    for (int64_t j = 0; j < count; j++)
+        UNROLL for (int x = 0; x < vecs; x++)
+            sum[x] = wide_fused(w[j], wide_from(v + j * ldv + x * WIDE), sum[x]);
+    UNROLL for (int x = 0; x < vecs; x++)
+        wide_store(acc + x * WIDE, sum[x]);
+}
+
+static TARGET void rows_mix_wide(const double *w, const float *v, int64_t ldv, int64_t count,
+                                 int64_t e, double *acc)
+{
+    int64_t at = 0;
+
+    for (; at + 8 * WIDE <= e; at += 8 * WIDE)
+        strip_mix_wide(w, v + at, ldv, count, 8, acc + at);
+    for (; at + WIDE <= e; at += WIDE)
+        strip_mix_wide(w, v + at, ldv, count, 1, acc + at);
+    for (; at < e; at++)
+        for (int64_t j = 0; j < count; j++)
+            acc[at] += w[j] * (double)v[j * ldv + at];
+}
+
 static TARGET double array_dot_double(const double *x, const double *z, int64_t count)
 {
     Wide    part[2] = { { 0 }, { 0 } };
