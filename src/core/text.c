@@ -368,17 +368,21 @@ static char *format_scaled(double value, double base, const char *const *units, 
         value /= base;
         unit++;
     }
-    snprintf(text, size, unit && fabs(value) < 99.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    if (fabs(value) >= 1e9) /* beyond the last unit */
+        snprintf(text, size, "%.3g %s", value, units[unit]);
+    else
+        snprintf(text, size, unit && fabs(value) < 99.95 ? "%.1f %s" : "%.0f %s", value,
+                 units[unit]);
     if (!*units[unit] && *text)
         text[strlen(text) - 1] = '\0';
     return text;
 }
 
-char *format_bytes(int64_t bytes, char *text, size_t size)
+char *format_bytes(double bytes, char *text, size_t size)
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", NULL };
 
-    return format_scaled((double)bytes, 1024, units, text, size);
+    return format_scaled(bytes, 1024, units, text, size);
 }
 
 char *format_count(double count, char *text, size_t size)

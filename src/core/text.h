@@ -76,7 +76,7 @@ bool text_whole(const char *text, int64_t *out); /* nothing stands behind it */
 double text_number_at(const char *text, const char **end);
 
 /* "12.3 M" style: bytes with binary units, counts with decimal ones. */
-char *format_bytes(int64_t bytes, char *text, size_t size);
+char *format_bytes(double bytes, char *text, size_t size);
 char *format_count(double count, char *text, size_t size);
 /* "12 s", "3 min", "1.5 h" */
 char *format_seconds(double seconds, char *text, size_t size);

@@ -167,11 +167,12 @@ static bool refuse_others(Keys *k, ModelConfig *config)
     return !k->failed;
 }
 
+/* A window longer than any text leaves out nothing. */
 static void note_window(Keys *k, Text *notes)
 {
     int64_t window = whole(k, "attention.sliding_window", 0, INT64_MAX, 0);
 
-    if (window > 0)
+    if (window > 0 && window <= CONFIG_CONTEXT_MAX)
         text_addf(notes, "key %s of %lld is ignored: attention is over all keys; swap in "
                   "window(window=%lld) for it\n", k->name, (long long)window,
                   2 * (long long)window - 1);

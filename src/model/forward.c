@@ -152,7 +152,7 @@ static bool buffers_new(Forward *f)
     f->k_all = f->swapped && repeats ? pass_floats(p, f->n, c->heads * d) : f->k;
     f->v_all = f->swapped && repeats ? pass_floats(p, f->n, c->heads * d) : f->v;
     f->squares = arena_alloc(p->arena, 2 * all, sizeof(double));
-    f->squares_from = f->squares + all;
+    f->squares_from = f->squares ? f->squares + all : NULL;
     return (f->inner && f->squares && (f->variants == 1 || f->swapped) && f->k_all && f->v_all) ||
            error_set(f->err, ERR_NOMEM, "not enough memory for %lld tokens in %lld variants",
                      (long long)f->n, (long long)f->variants);

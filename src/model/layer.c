@@ -61,6 +61,14 @@ static bool make_turns(Pass *p, int64_t positions)
     return true;
 }
 
+/* A product takes at least one row of a matrix, however long it is. */
+static int64_t longest_row(const ModelConfig *c)
+{
+    int64_t wide = max_i64(c->width, c->embedding_width);
+
+    return max_i64(max_i64(wide, c->inner), c->heads * c->head_dim);
+}
+
 bool pass_open(Pass *p, const Model *m, int threads, int64_t positions, const atomic_bool *cancel,
                Error *err)
 {
@@ -71,7 +79,7 @@ bool pass_open(Pass *p, const Model *m, int threads, int64_t positions, const at
         return error_set(err, ERR_NOMEM, "not enough memory for a forward pass");
     if (!blas_ready(threads_count(p->threads), err))
         return false;
-    p->weights = pass_floats(p, PASS_WEIGHTS, 1);
+    p->weights = pass_floats(p, max_i64(PASS_WEIGHTS, longest_row(p->c)), 1);
     return p->weights && make_turns(p, positions);
 }
 

@@ -436,16 +436,21 @@ static void load_layers(Loader *l)
 
 /* ---- around the layers ----------------------------------------------------- */
 
-/* Rows are what the file has; cols must be right. */
+/* Rows are what the file has, at least one; cols must be right. */
 static Weight table(Loader *l, const char *name, int64_t cols)
 {
-    Found f;
+    Found  f;
+    Weight w;
 
     if (!find(l, name, "weight", &f)) {
         missing(l, name, "weight");
         return (Weight){ .type = WEIGHT_NONE };
     }
-    return matrix_of(l, &f, f.rank == 2 ? f.shape[0] : 1, cols);
+    w = matrix_of(l, &f, f.rank == 2 ? f.shape[0] : 1, cols);
+    if (!l->failed && w.rows < 1)
+        l->failed = !error_set(l->err, ERR_DATA, "tensor %.200s has no rows, wanted at least 1",
+                               f.name);
+    return w;
 }
 
 static void load_embedding(Loader *l)

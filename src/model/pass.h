@@ -14,7 +14,8 @@
 #include "model/forward.h"
 #include "model/swap.h"
 
-/* What a product may take from a file at once, in floats: a layer of a small model. */
+/* What a product may take from a file at once, in floats: a layer of a small model.  One row of a
+ * matrix may be longer. */
 #define PASS_WEIGHTS ((int64_t)4 << 20)
 #define PASS_PARTS 3
 
@@ -26,7 +27,7 @@ typedef struct Pass {
     const atomic_bool *cancel;
     Arena             *arena;
     Error             *err;
-    float             *weights;      /* [PASS_WEIGHTS] matrices of the product under way */
+    float             *weights;      /* [PASS_WEIGHTS or more] matrices of the product under way */
     const float       *cosine, *sine; /* [positions][rotary / 2] */
 } Pass;
 

@@ -34,13 +34,13 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
     json_t       *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
     const json_t *environment, *params;
 
+    params = json_object_get(json, "params");
     if (!json_is_string(json_object_get(json, "mechanism")) ||
-        !json_is_string(json_object_get(json, "status"))) {
+        !json_is_string(json_object_get(json, "status")) || (params && !json_is_object(params))) {
         json_decref(json);
         return false;
     }
     environment = json_object_get(json, "environment");
-    params = json_object_get(json, "params");
     *row = (ResultRow){
         .json = json,
         .line = strndup(line, length),

@@ -277,7 +277,7 @@ static void bytes_cell(Table *t, double bytes, bool exact)
     if (exact)
         table_cell(t, "%.15g", bytes);
     else
-        table_cell(t, "%s", format_bytes((int64_t)llround(bytes), text, sizeof(text)));
+        table_cell(t, "%s", format_bytes(round(bytes), text, sizeof(text)));
 }
 
 static void cost_cells(Table *t, const StackCost *cost, bool exact)

@@ -29,7 +29,7 @@ static bool parse_share(const char *text, double *out, Error *err)
     if (!text)
         return true;
     *out = strtod(text, &end);
-    if (end == text || !(*out >= 0) || (*end && strcmp(end, "%") != 0))
+    if (end == text || !(*out >= 0 && isfinite(*out)) || (*end && strcmp(end, "%") != 0))
         return error_set(err, ERR_USAGE, "--fail-over: expected a percentage like 5%%, got '%s'",
                          text);
     if (!*end && *out > 0 && *out < 1)

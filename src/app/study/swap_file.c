@@ -19,7 +19,7 @@ typedef struct Reader {
     int                column[COLUMNS]; /* where it stands; -1: nowhere */
     int64_t            line;
     bool              *taken;           /* [layers, heads] */
-    int64_t           *layer_of;        /* [parts] of some heads only; -1: of whole layers */
+    int64_t           *layer_of;        /* [parts_most] of some heads only; -1: of whole layers */
     Error             *err;
 } Reader;
 
@@ -37,6 +37,12 @@ void swap_mixture_free(SwapMixture *mixture)
 static bool no_memory(Error *err)
 {
     return error_set(err, ERR_NOMEM, "not enough memory for a mixture of swaps");
+}
+
+/* A part of each head, and one of a row whose head is taken, which is refused after that. */
+static int64_t parts_most(const ModelConfig *c)
+{
+    return c->layers * c->heads + 1;
 }
 
 /* ---- cells of CSV ---------------------------------------------------------- */
@@ -213,7 +219,7 @@ static SwapMixture *mixture_new(const ModelConfig *c)
         return NULL;
     }
     *m = (SwapMixture){ .arena = arena };
-    m->parts = arena_alloc(arena, c->layers * c->heads, sizeof(*m->parts));
+    m->parts = arena_alloc(arena, parts_most(c), sizeof(*m->parts));
     m->layers = arena_alloc(arena, c->layers, sizeof(*m->layers));
     m->heads = arena_alloc(arena, c->heads, sizeof(*m->heads));
     if (m->layers && m->heads) {
@@ -225,7 +231,7 @@ static SwapMixture *mixture_new(const ModelConfig *c)
 
 SwapMixture *swap_mixture_read(const char *swap, const ModelConfig *c, uint64_t seed, Error *err)
 {
-    size_t all = (size_t)(c->layers * c->heads);
+    size_t all = (size_t)parts_most(c);
     Text   text = { 0 };
     Reader r = { .path = swap + 1, .c = c, .seed = seed, .out = mixture_new(c),
                  .taken = calloc(all, sizeof(bool)), .layer_of = calloc(all, sizeof(int64_t)),

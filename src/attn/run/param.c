@@ -205,8 +205,8 @@ static bool list_items(const Param *p, const char *text, Assignment *given, int6
     const char *s = text + 1;
 
     *count = 0;
-    free(given->items);
-    given->items = calloc(strlen(text), sizeof(*given->items));
+    if (!given->items) /* a run that was bound before reads these */
+        given->items = calloc(strlen(text), sizeof(*given->items));
     if (!given->items)
         return error_set(err, ERR_NOMEM, "parameter %s: not enough memory", p->name);
     s += strspn(s, " ");

@@ -183,7 +183,9 @@ static const char *label_of(const HeadRows *rows, const HeadScores *s)
         return "self";
     if (s->first >= LABEL_FIRST)
         return "sink";
-    return s->entropy >= LABEL_BROAD * rows->log_length ? "broad" : "mixed";
+    if (rows->log_length > 0 && s->entropy >= LABEL_BROAD * rows->log_length)
+        return "broad";
+    return "mixed";
 }
 
 void head_scores_of(const HeadSums *s, const HeadRows *rows, HeadScores *out)

@@ -78,6 +78,9 @@ TEST(a_mixture_that_cannot_be_says_the_line)
         { "a,b\n0,window\n", "expected a first line with the columns layer and mechanism" },
         { "layer,mechanism,note\n0,window,tried\n", "was interrupted" },
         { "", "expected a first line" },
+        { "layer,head,mechanism\n0,0,window\n0,1,window(window=3)\n1,0,window(window=5)\n"
+          "1,1,window(window=7)\n2,0,window(window=9)\n2,1,window(window=11)\n"
+          "2,1,window(window=13)\n", "line 8: layer 2, head 1 has a mechanism" },
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {

@@ -70,11 +70,12 @@ TEST(a_file_may_end_anywhere)
 
 TEST(damaged_lines_are_counted)
 {
-    Results rows = read_good("rubbish\n" LINE("a@1", "full", 64, "1") "{\"key\":\"x\"}\n\n[]\n");
+    Results rows = read_good("rubbish\n" LINE("a@1", "full", 64, "1") "{\"key\":\"x\"}\n\n[]\n"
+                             "{\"mechanism\":\"full\",\"status\":\"OK\",\"params\":5}\n");
     bool    ok;
 
     assert_int_equal(rows.count, 1);
-    assert_int_equal(rows.damaged, 3);
+    assert_int_equal(rows.damaged, 4);
     results_free(&rows);
     rows = read_text("nothing of ours\n", &ok);
     assert_false(ok);

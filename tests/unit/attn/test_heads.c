@@ -48,6 +48,21 @@ TEST(scores_are_means_over_rows)
     assert_true(fabs(scores_of(false, false).next) < 1e-7);
 }
 
+/* One token: there is nothing that its row could be spread over. */
+TEST(a_row_of_one_key_is_not_broad)
+{
+    int64_t    earlier[1];
+    HeadRows   rows = { .n = 1, .causal = true, .earlier = earlier, .near = 1,
+                        .seen = head_earlier(ids, 1, earlier) };
+    HeadSums   sums = { 0 };
+    HeadScores out;
+
+    head_sums_row(&sums, &rows, 0, weights[0], 0, 1);
+    head_scores_of(&sums, &rows, &out);
+    assert_string_equal(out.label, "mixed");
+    assert_true(isnan(out.self));
+}
+
 TEST(order_puts_heads_without_a_score_last)
 {
     HeadScores s[4] = { { .entropy = 1, .label = "mixed" }, { .entropy = (double)NAN,

@@ -105,6 +105,20 @@ TEST(mistakes_name_the_parameter)
     }
 }
 
+/* Runs that are bound to the same texts are alive at once. */
+TEST(a_list_outlives_the_next_binding)
+{
+    Values      first, second;
+    Error       err = ERROR_INIT;
+    Assignments given = { 0 };
+
+    assert_true(bind("global=[0,-1]", &first, &given, &err));
+    assert_true(params_bind(table, &second, &given, &err));
+    assert_ptr_equal(first.global.items, second.global.items);
+    assert_int_equal(first.global.items[1], -1);
+    assignments_free(&given);
+}
+
 TEST(the_last_assignment_wins)
 {
     Values      v;

@@ -453,6 +453,7 @@ TEST(sizes_read_well)
 
     assert_string_equal(format_bytes(512, text, sizeof(text)), "512 B");
     assert_string_equal(format_bytes(1536, text, sizeof(text)), "1.5 KiB");
+    assert_string_equal(format_bytes(0x1p73, text, sizeof(text)), "8.59e+09 TiB");
     assert_string_equal(format_count(999, text, sizeof(text)), "999");
     assert_string_equal(format_count(2.5e9, text, sizeof(text)), "2.5 G");
     assert_string_equal(format_seconds(89, text, sizeof(text)), "89 s");

@@ -497,6 +497,23 @@ static void a_masked_head_is_there_or_not(void **state)
     refuse("embeddings.word_embeddings.weight has 5 rows, wanted 6");
 }
 
+/* Every token adds the first row of this table. */
+static void a_table_has_a_row(void **state)
+{
+    Tensors t = { .length = 0 };
+
+    (void)state;
+    bert_tensors(&t, "");
+    memcpy(strstr(t.header, "token_type_embeddings"), "other", 5);
+    t.length += snprintf(t.header + t.length, sizeof(t.header) - (size_t)t.length,
+                         ",\"embeddings.token_type_embeddings.weight\":{\"dtype\":\"F32\","
+                         "\"shape\":[0,8],\"data_offsets\":[%lld,%lld]}", (long long)t.size,
+                         (long long)t.size);
+    write_text(folder, "config.json", "{" SMALL ",\"type_vocab_size\":2,\"vocab_size\":5}");
+    write_tensors(folder, "model.safetensors", &t);
+    refuse("embeddings.token_type_embeddings.weight has no rows");
+}
+
 static void albert_repeats_its_groups(void **state)
 {
     static const char *const list[] = { "attention.query", "attention.key", "attention.value",
@@ -627,6 +644,7 @@ int main(void)
         IN_FOLDER(gemma_adds_one_to_its_norms),
         IN_FOLDER(conv1d_is_read_transposed),
         IN_FOLDER(a_masked_head_is_there_or_not),
+        IN_FOLDER(a_table_has_a_row),
         IN_FOLDER(albert_repeats_its_groups),
         IN_FOLDER(shards_are_one_model),
         IN_FOLDER(folders_without_a_model_say_what_is_missing),

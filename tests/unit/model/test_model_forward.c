@@ -637,6 +637,48 @@ static void test_repeat(void **state)
     made_free(made);
 }
 
+/* ---- long rows ------------------------------------------------------------- */
+
+/* Two channels, and an MLP of zeros; so many channels do not fit where a product works. */
+static double loss_of_zeros(int64_t inner)
+{
+    Made          *made = calloc(1, sizeof(*made));
+    float         *zeros = calloc((size_t)inner * 2, sizeof(*zeros));
+    const uint8_t *data = (const uint8_t *)zeros;
+    ModelConfig    c = { .arch = "llama", .causal = true, .layers = LAYERS, .width = 2, .heads = 1,
+                         .kv_heads = 1, .head_dim = 2, .inner = 1, .vocab = VOCAB, .context = 64,
+                         .embedding_width = 2, .eps = 1e-5, .norm = MODEL_RMS, .gated = true,
+                         .rotary = 2, .rotary_scale = 1, .scale = 1, .embedding_scale = 1 };
+    ForwardOptions o = { .last_layer = -1, .threads = 2 };
+    ForwardResult  r;
+    Error          err = ERROR_INIT;
+    double         loss;
+
+    made->arena = arena_new();
+    make_common(made, c, false, false);
+    made->m.config.inner = inner;
+    made->m.embedding = made->m.head = matrix(made, VOCAB, 2, 0.5);
+    for (int l = 0; l < LAYERS; l++) {
+        Weight up = { .type = WEIGHT_F32, .data = data, .rows = inner, .cols = 2 };
+
+        made->layer[l].gate = made->layer[l].up = up;
+        made->layer[l].down = (Weight){ .type = WEIGHT_F32, .data = data, .rows = 2,
+                                        .cols = inner };
+    }
+    CHECK(forward_run(&made->m, (int32_t[]){ 3, 5 }, 2, &o, &r, &err), "%s", err.text);
+    loss = r.measure[0].loss;
+    forward_result_free(&r);
+    free(zeros);
+    made_free(made);
+    return loss;
+}
+
+static void test_long_rows(void **state)
+{
+    (void)state;
+    assert_true(loss_of_zeros((int64_t)5 << 20) == loss_of_zeros(8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_last_layer_and_stop),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_long_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -498,6 +498,11 @@ static void an_ignored_window_is_noted(void **state)
     assert_non_null(strstr(m->notes, "sliding_window of 8 is ignored"));
     assert_non_null(strstr(m->notes, "window(window=15)"));
     model_close(m);
+    w = tiny_writer(&t);
+    key_raw(&w, "llama.attention.sliding_window", GGUF_U64, &(int64_t){ INT64_MAX }, 8);
+    m = opened(&w);
+    assert_string_equal(m->notes, ""); /* longer than any text */
+    model_close(m);
 }
 
 /* ---- any bytes --------------------------------------------------------------- */
