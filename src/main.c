@@ -5,6 +5,7 @@
 
 #include "app/call.h"
 #include "app/program.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/run/mechanism.h"
 #include "cli/cli.h"
 #include "profile/record.h"
@@ -82,6 +83,22 @@ static int print_rest(int argc, char **argv)
     return status == 0 && argc == 3 && is(argv[2], "man") ? print_document("man") : status;
 }
 
+/* Prints what is wrong with ATTNSCOPE_ISA. */
+static bool isa_known(void)
+{
+    const char *value = kernel_unknown();
+    Text        text = { 0 };
+
+    if (!value)
+        return true;
+    text_addf(&text, "ATTNSCOPE_ISA is '%s'; it must be avx512, avx2 or generic: the best kernels "
+              "that may run (unset: the best of this CPU)", value);
+    program_message(text_ok(&text) ? text_str(&text)
+                                   : "ATTNSCOPE_ISA must be avx512, avx2 or generic");
+    text_free(&text);
+    return false;
+}
+
 #define NAMED_MOST 64 /* words */
 
 int main(int argc, char **argv)
@@ -95,6 +112,8 @@ int main(int argc, char **argv)
 
     if (!program_begin(argv))
         return 1;
+    if (!isa_known())
+        return 2;
     environment_start_for_blas(argv);
     if (argc > 1 && argc < NAMED_MOST && mechanism_find(word) && access(word, F_OK) != 0) {
         named[1] = argc > 2 || (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) ? step : info;

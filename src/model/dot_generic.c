@@ -1,7 +1,9 @@
 /* dot_generic.c -- the loops of dot.h for any processor, and which of them this one runs. */
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "attn/cpu/simd/kernel.h"
 #include "model/dot.h"
 
 #define TARGET
@@ -81,19 +83,21 @@ INLINE Vec vec_of_brains(const uint8_t *p)
 
 #include "model/dot_body.h"
 
+/* Those of the instruction set of kernel_at(0), and lower. */
 const DotKernel *dot_kernel_at(int index)
 {
     const DotKernel *found[4] = { NULL };
     int              count = 0;
 
 #if defined(__x86_64__)
-    /* Every processor with AVX2 has F16C, for which clang has no name. */
-    bool halves = __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2");
+    const char *best = kernel_at(0)->name;
+    bool        any = strcmp(best, "generic") != 0;
 
-    if (halves && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
+    /* Every processor with AVX2 has F16C, for which clang has no name. */
+    if (!strcmp(best, "avx512") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
         found[count++] = &dot_avx512;
-    if (halves)
+    if (any && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         found[count++] = &dot_avx2;
 #endif
     found[count++] = &dot_generic;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "attn/cpu/blas.h"
+#include "attn/cpu/simd/kernel.h"
 #include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/record.h"
@@ -65,13 +66,13 @@ void environment_cpu(char *text, size_t size)
     snprintf(text, size, "%s", value ? value : "unknown");
 }
 
-/* 3: AVX-512, 2: AVX2, 1: older; 0: not x86. */
+/* Of the kernels that run; 3: AVX-512, 2: AVX2, 1: older; 0: not x86. */
 static int cpu_level(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
-    if (__builtin_cpu_supports("avx512f"))
-        return 3;
-    return __builtin_cpu_supports("avx2") ? 2 : 1;
+    const char *name = kernel_at(0)->name;
+
+    return !strcmp(name, "avx512") ? 3 : !strcmp(name, "avx2") ? 2 : 1;
 #else
     return 0;
 #endif
@@ -112,15 +113,26 @@ static const struct {
 #undef BLAS_CORE
 };
 
+static bool isa_limited(void)
+{
+    const char *isa = getenv("ATTNSCOPE_ISA");
+
+    return isa && *isa;
+}
+
 /* The newest core whose kernels this CPU runs, of those that every OpenBLAS since 0.3.0 has. */
 static const char *best_core(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    int level = cpu_level();
+
+    if (level == 3 && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
         return "SkylakeX";
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (level >= 2)
         return "Haswell";
+    if (isa_limited())
+        return "Prescott";
 #endif
     return NULL;
 }
@@ -135,7 +147,8 @@ static bool must_start_alone(void)
            (!threads || strcmp(threads, "1") != 0);
 }
 
-/* OpenBLAS reads its variables when it is loaded, before main, so the program starts again. */
+/* OpenBLAS reads its variables when it is loaded, before main, so the program starts again.
+ * ATTNSCOPE_ISA limits OpenBLAS, too. */
 void environment_start_for_blas(char **argv)
 {
     char        path[4096];
@@ -143,7 +156,7 @@ void environment_start_for_blas(char **argv)
     const char *core = getenv("OPENBLAS_CORETYPE") ? NULL : best_core();
     bool        alone = must_start_alone();
 
-    core = core && environment_blas_warning() ? core : NULL;
+    core = core && (environment_blas_warning() || isa_limited()) ? core : NULL;
     if (length < 0 || (!core && !alone))
         return;
     path[length] = '\0';

@@ -56,6 +56,7 @@ const Ops *ops_cpu(void)
         .rounded_attend = cpu_rounded_attend,
         .tally = cpu_tally,
         .normalise64 = cpu_normalise64,
+        .unit_rows = cpu_unit_rows,
         .gather = cpu_gather,
         .scatter = cpu_scatter,
         .merge_rows = cpu_merge_rows,

@@ -159,6 +159,7 @@ void cpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index
 void cpu_rounded_attend(Run *r, const RoundedAttend *in);
 void cpu_tally(Run *r, const Tensor *index, Tensor *count);
 void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
+void cpu_unit_rows(Run *r, const Tensor *x, double eps, Tensor *y);
 void cpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void cpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void cpu_merge_rows(Run *r, const MergeRows *in);

@@ -269,12 +269,29 @@ static bool plain(const Job *job, int64_t t, int64_t i, int64_t first, int64_t c
     return type == DT_F32 || type == DT_F64;
 }
 
+/* Rows in float times a number of the row in double: vectors. */
+static bool row_scaled(const Job *job, int64_t t, int64_t i, int64_t first, int64_t count)
+{
+    bool one = job->in->by >= 1 && job->in->by <= 1;
+
+    if (job->in->kind != ENTRY_PRODUCT || !one || job->x.dtype != DT_F32 ||
+        job->y.dtype != DT_F32 || job->z.dtype != DT_F64 || job->z.stride[2] != 0 ||
+        job->x.stride[2] != 1 || job->y.stride[2] != 1)
+        return false;
+    kernel_at(0)->centre((const float *)(const void *)entries_row(job, &job->x, t, i, first),
+                         count, 0,
+                         *(const double *)(const void *)entries_row(job, &job->z, t, i, first),
+                         (float *)(uintptr_t)entries_row(job, &job->y, t, i, first));
+    return true;
+}
+
 static void row(const Job *job, int64_t line, int64_t first, int64_t count)
 {
     int64_t t = line / job->shape[1], i = line % job->shape[1];
 
     if (!job->in->more_count &&
-        (copied(job, t, i, first, count) || plain(job, t, i, first, count)))
+        (copied(job, t, i, first, count) || plain(job, t, i, first, count) ||
+         row_scaled(job, t, i, first, count)))
         return;
     for (int64_t c = first; c < first + count; c += SOME)
         some(job, t, i, c, min_i64(SOME, first + count - c));

@@ -110,6 +110,29 @@ void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Te
     threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], job.some), normalise_item, &job);
 }
 
+static void unit_item(void *context, int64_t item, int worker)
+{
+    const Rows   *job = context;
+    const Kernel *kernel = kernel_at(0);
+    int64_t       h = job->y->shape[0], n = job->y->shape[1], d = job->y->shape[2];
+    int64_t       end = min_i64(h * n, (item + 1) * job->some);
+
+    (void)worker;
+    for (int64_t i = item * job->some; i < end; i++) {
+        const float *x = tensor_row_f32(job->x, i / n, h, i % n);
+
+        kernel->centre(x, d, 0, 1 / sqrt(kernel->squares(x, d) + job->eps),
+                       tensor_f32(job->y) + i * d);
+    }
+}
+
+void cpu_unit_rows(Run *r, const Tensor *x, double eps, Tensor *y)
+{
+    Rows job = { .x = x, .y = y, .eps = eps, .some = PIECE / y->shape[2] + 1 };
+
+    threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], job.some), unit_item, &job);
+}
+
 /* ---- pairs rotated ------------------------------------------------------------------------ */
 
 typedef struct Turned {

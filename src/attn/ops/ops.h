@@ -114,7 +114,7 @@ static inline Flops flops_sum(Flops a, Flops b)
                     a.position + b.position };
 }
 
-#define OPS_ABI_VERSION 3
+#define OPS_ABI_VERSION 4
 #define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
 #define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */
 #define FLOPS_SOFTCAP 3     /* per cell, more: divide, tanh, multiply */
@@ -531,6 +531,8 @@ struct Ops {
     void (*rounded_attend)(Run *r, const RoundedAttend *in);
     void (*tally)(Run *r, const Tensor *index, Tensor *count);
     void (*normalise64)(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
+    /* NULL: op_unit_rows takes normalise64 and entries */
+    void (*unit_rows)(Run *r, const Tensor *x, double eps, Tensor *y);
     void (*gather)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*scatter)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*merge_rows)(Run *r, const MergeRows *in);

@@ -4,6 +4,8 @@
 #include "attn/ops/dispatch.h"
 #include "attn/run.h"
 
+#include <math.h>
+
 /* ---- entries -------------------------------------------------------------------- */
 
 /* t with three axes, extents of 1 in front, and its strides. */
@@ -117,6 +119,21 @@ Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps)
 
     DISPATCH(r, normalise64, &x, kind, eps, &y);
     op_traffic(r, bytes_of(x), bytes_of(y));
+    return y;
+}
+
+Tensor op_unit_rows(Run *r, Tensor x, double eps)
+{
+    double d = (double)x.shape[2];
+    Tensor y = run_tensor3(r, DT_F32, r->h, x.shape[1], x.shape[2]);
+
+    if (run_failed(r))
+        return y;
+    if (r->ops->unit_rows) {
+        r->ops->unit_rows(r, &x, eps, &y);
+        op_traffic(r, bytes_of(x), bytes_of(y));
+    } else /* by the mean of squares, and eps / d */
+        op_entries(r, op_normalise64(r, x, NORMALISE_RMS, eps / d), ENTRY_SCALE, 1 / sqrt(d), y);
     return y;
 }
 

@@ -143,6 +143,8 @@ typedef enum NormaliseKind {
 Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps);
 /* f64 [h,n,d] of x f32 or f64 [h',n,d], h the run's or x's: as op_normalise, not rounded. */
 Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps);
+/* f32 [h,n,d] of x f32 [h',n,d]: x / sqrt(|x|^2 + eps), the length in double. */
+Tensor op_unit_rows(Run *r, Tensor x, double eps);
 
 typedef struct BestColumns {
     Tensor  x; /* f64 [h,n,c] */

@@ -197,6 +197,27 @@ TEST(exponentials_are_the_librarys)
         }
 }
 
+/* In every kernel: products in double, and of floats rounded once. */
+TEST(rows_fade_in_double)
+{
+    float  line[61];
+    double wide[61], gate[61];
+
+    for (int x = 0; kernel_at(x); x++) {
+        for (int j = 0; j < 61; j++) {
+            line[j] = (float)(j - 30) / 7;
+            wide[j] = (double)(j - 30) / 7;
+            gate[j] = 1.0 / (1 + j);
+        }
+        kernel_at(x)->fade(line, gate, 61);
+        kernel_at(x)->times64(wide, gate, 61);
+        for (int j = 0; j < 61; j++) {
+            CHECK_NEAR(line[j], (float)((double)((float)(j - 30) / 7) * gate[j]), 0);
+            CHECK_NEAR(wide[j], (double)(j - 30) / 7 * gate[j], 0);
+        }
+    }
+}
+
 /* One key: a wrong bound would read cells that do not exist. */
 TEST(a_causal_run_of_other_keys_is_refused)
 {

@@ -144,11 +144,11 @@ static void fade_inner(const Job *job, const Chunk *k)
         double gate = job->in->form.gates ? *gate_of(job, k->head, k->first + r) : 1;
         float *row = k->inner + r * k->rows;
 
-        for (int64_t s = 0; s < r; s++)
-            k->fade[s] *= gate;
+        if (job->in->form.gates) {
+            kernel_at(0)->scale64(k->fade, r, gate);
+            kernel_at(0)->fade(row, k->fade, r);
+        }
         k->fade[r] = 1;
-        for (int64_t s = 0; s <= r; s++)
-            row[s] *= (float)k->fade[s];
         memset(row + r + 1, 0, (size_t)(k->rows - r - 1) * sizeof(*row));
     }
 }
@@ -174,14 +174,12 @@ static void weigh_by_token(const Job *job, const Chunk *k)
 /* x <- x times gates, both [d]. */
 static void fade_row(const double *gate, int64_t d, float *x)
 {
-    for (int64_t t = 0; t < d; t++)
-        x[t] = (float)((double)x[t] * gate[t]);
+    kernel_at(0)->fade(x, gate, d);
 }
 
 static void fade_product(const double *gate, int64_t d, double *product)
 {
-    for (int64_t t = 0; t < d; t++)
-        product[t] *= gate[t];
+    kernel_at(0)->times64(product, gate, d);
 }
 
 static void fill_ones(double *x, int64_t count)

@@ -22,6 +22,11 @@ static float real_dot(const float *x, const float *y, int64_t count)
     return sum;
 }
 
+static void real_fade(float *x, const double *gate, int64_t count)
+{
+    kernel_at(0)->fade(x, gate, count);
+}
+
 static void real_mix(const float *w, const float *x, int64_t count, int64_t width, float *y)
 {
     static const int32_t rows[] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,

@@ -21,6 +21,7 @@
  *     real_scale(x, count, factor, y)    y = factor x
  *     real_dot(x, y, count)
  *     real_mix(w, x, count, width, y)    y += the sum of w[r] x[r], of rows x[r] of `width`
+ *     real_fade(x, gate, count)          x <- x times gates in double
  *     STATE_DELTA_NAME                   the function that this file defines
  */
 #ifndef ATTN_CPU_STATE_DELTA_H
@@ -34,7 +35,6 @@
 
 #define BLOCK 4  /* tokens that are not halved further */
 #define SOLVE 16 /* tokens whose writes are solved one by one */
-#define SIDE 8   /* entries side by side */
 
 typedef struct Job {
     Run               *run;
@@ -149,13 +149,12 @@ static void fade_pairs(const Job *job, const Chunk *k, int64_t r)
     double gate = job->in->form.gates ? *delta_gate(job, k, r) : 1;
     Real  *asking = pair_of(job, k, 2 * r, 0), *reading = pair_of(job, k, 2 * r + 1, 0);
 
-    for (int64_t s = 0; s < r; s++)
-        k->fade[s] *= gate;
-    k->fade[r] = 1;
-    for (int64_t s = 0; s <= r && job->in->form.gates; s++) {
-        asking[s] *= (Real)k->fade[s];
-        reading[s] *= (Real)k->fade[s];
+    if (job->in->form.gates) {
+        kernel_at(0)->scale64(k->fade, r, gate);
+        real_fade(asking, k->fade, r);
+        real_fade(reading, k->fade, r);
     }
+    k->fade[r] = 1;
     memset(reading + r + 1, 0, (size_t)(k->rows - r - 1) * sizeof(*reading));
 }
 
@@ -180,34 +179,11 @@ static void pair_by_token(const Job *job, const Chunk *k)
 
 /* ---- products faded by gates of channels --------------------------------------------- */
 
-/* SIDE at a time, which the compiler turns into vectors. */
-static void delta_fade(const double *restrict gate, int64_t d, Real *restrict x)
-{
-    int64_t t = 0;
-
-    for (; t + SIDE <= d; t += SIDE)
-        for (int64_t c = t; c < t + SIDE; c++)
-            x[c] = (Real)((double)x[c] * gate[c]);
-    for (; t < d; t++)
-        x[t] = (Real)((double)x[t] * gate[t]);
-}
-
 /* The token's right rows. */
 static void fade_right(const Job *job, const Chunk *k, int64_t s, const double *gate)
 {
     for (int64_t w = 0; w < job->writes; w++)
-        delta_fade(gate, job->d, right_of(job, k, s) + w * job->d);
-}
-
-static void multiply(const double *restrict gate, int64_t d, double *restrict product)
-{
-    int64_t t = 0;
-
-    for (; t + SIDE <= d; t += SIDE)
-        for (int64_t c = t; c < t + SIDE; c++)
-            product[c] *= gate[c];
-    for (; t < d; t++)
-        product[t] *= gate[t];
+        real_fade(right_of(job, k, s) + w * job->d, gate, job->d);
 }
 
 static void ones(double *x, int64_t count)
@@ -223,11 +199,11 @@ static void fade_left(const Job *job, const Chunk *k, int64_t r, double *product
     int64_t d = job->d;
 
     if (replaces(job))
-        delta_fade(product, d, left);
-    multiply(delta_gate(job, k, r), d, product);
+        real_fade(left, product, d);
+    kernel_at(0)->times64(product, delta_gate(job, k, r), d);
     if (!replaces(job))
-        delta_fade(product, d, left);
-    delta_fade(product, d, left + d);
+        real_fade(left, product, d);
+    real_fade(left + d, product, d);
 }
 
 /* Row `row` of left with the right rows of token s as they are faded by now. */

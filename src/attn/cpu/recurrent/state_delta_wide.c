@@ -15,6 +15,11 @@ static void real_scale(const double *x, int64_t count, double factor, double *y)
         y[c] = factor * x[c];
 }
 
+static void real_fade(double *x, const double *gate, int64_t count)
+{
+    kernel_at(0)->times64(x, gate, count);
+}
+
 static double real_dot(const double *x, const double *y, int64_t count)
 {
     return kernel_at(0)->dot_double(x, y, count);

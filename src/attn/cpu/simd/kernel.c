@@ -1,22 +1,60 @@
 /* kernel.c -- the kernels that this CPU can run, and packed panels; see kernel.h. */
+#include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attn/cpu/simd/kernel.h"
 
-const Kernel *kernel_at(int index)
+static const char *const names[] = { "avx512", "avx2", "generic" };
+#define NAMES 3
+
+static struct {
+    const Kernel *kernel[NAMES];
+    int           count;
+    const char   *unknown;
+} found;
+
+/* The place among names of the best kernel that may run. */
+static int best_wanted(void)
 {
-    const Kernel *found[4] = { NULL };
-    int           count = 0;
+    const char *value = getenv("ATTNSCOPE_ISA");
+    int         at = 0;
+
+    if (!value || !*value)
+        return 0;
+    while (at < NAMES && strcmp(value, names[at]) != 0)
+        at++;
+    found.unknown = at < NAMES ? NULL : value;
+    return at < NAMES ? at : 0;
+}
+
+static void find_kernels(void)
+{
+    int best = best_wanted();
 
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f"))
-        found[count++] = &kernel_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        found[count++] = &kernel_avx2;
+    if (best <= 0 && __builtin_cpu_supports("avx512f"))
+        found.kernel[found.count++] = &kernel_avx512;
+    if (best <= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        found.kernel[found.count++] = &kernel_avx2;
 #endif
-    found[count++] = &kernel_generic;
-    return index >= 0 && index < count ? found[index] : NULL;
+    (void)best;
+    found.kernel[found.count++] = &kernel_generic;
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+const Kernel *kernel_at(int index)
+{
+    pthread_once(&once, find_kernels);
+    return index >= 0 && index < found.count ? found.kernel[index] : NULL;
+}
+
+const char *kernel_unknown(void)
+{
+    pthread_once(&once, find_kernels);
+    return found.unknown;
 }
 
 /* ---- panels: 4 x 4 blocks transposed in registers ---- */

@@ -77,6 +77,9 @@ typedef struct Kernel {
     void (*scale64)(double *x, int64_t count, double factor);
     void (*over64)(double *x, int64_t count, double divisor);
     void (*fold_positive64)(const double *x, int64_t count, double factor, double *sum);
+    /* x <- x y, in double: x in double, and x in float rounded once */
+    void (*times64)(double *x, const double *y, int64_t count);
+    void (*fade)(float *x, const double *y, int64_t count);
     /* The largest of x (NaN ignored; -inf for none); x <- e^(x - shift), which returns the sum; and
      * x <- a x - b y, which returns how many are below 0. */
     double (*largest64)(const double *x, int64_t count);
@@ -152,8 +155,11 @@ typedef struct Kernel {
     void (*float_waves)(const float *y, int64_t count, float size, float *sines, float *cosines);
 } Kernel;
 
-/* Kernels this CPU can run, best first; NULL past the end. */
+/* Kernels this CPU can run, best first; NULL past the end.  ATTNSCOPE_ISA=avx2 or generic leaves
+ * out the better ones, to measure these. */
 const Kernel *kernel_at(int index);
+/* The value of ATTNSCOPE_ISA if no kernel has this name; else NULL. */
+const char *kernel_unknown(void);
 
 extern const Kernel kernel_generic;
 #if defined(__x86_64__)

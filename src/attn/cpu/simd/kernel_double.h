@@ -64,6 +64,26 @@ static TARGET void array_over64(double *x, int64_t count, double divisor)
         x[i] /= divisor;
 }
 
+static TARGET void array_times64(double *x, const double *y, int64_t count)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE)
+        wide_store(x + i, wide_load(x + i) * wide_load(y + i));
+    for (; i < count; i++)
+        x[i] *= y[i];
+}
+
+static TARGET void array_fade(float *x, const double *y, int64_t count)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE)
+        wide_narrow(x + i, wide_from(x + i) * wide_load(y + i));
+    for (; i < count; i++)
+        x[i] = (float)((double)x[i] * y[i]);
+}
+
 static TARGET void array_fold_positive64(const double *x, int64_t count, double factor, double *sum)
 {
     int64_t i = 0;

@@ -1,25 +1,12 @@
 /* delta.c -- see delta.h. */
 #include "attn/mech/recurrent/delta.h"
 
-#include <math.h>
-
 #include "attn/run.h"
 
 #define UNIT_EPS 1e-6 /* under the root of a length */
 
 enum { KEYS_UNIT, KEYS_AS_GIVEN };
 const char *const delta_key_norms[] = { "l2", "none", NULL };
-
-/* f32 [h,n,d]: x / sqrt(|x|^2 + eps), by the mean of squares and eps / d. */
-static Tensor unit_rows(Run *r, Tensor x)
-{
-    double d = (double)x.shape[2];
-    Tensor wide = op_normalise64(r, x, NORMALISE_RMS, UNIT_EPS / d);
-    Tensor y = run_tensor3(r, DT_F32, r->h, x.shape[1], x.shape[2]);
-
-    op_entries(r, wide, ENTRY_SCALE, 1 / sqrt(d), y);
-    return y;
-}
 
 /* f64 [h',n,1] */
 static Tensor delta_beta(Run *r, const DeltaParams *p, const RecurrentInput *in)
@@ -65,8 +52,8 @@ void delta_inputs(Run *r, const DeltaParams *p, const RecurrentInput *in, bool n
     s->scale = in->scale;
     s->wide = norm || p->qk_norm == KEYS_AS_GIVEN;
     s->beta = delta_beta(r, p, in);
-    s->q = p->qk_norm == KEYS_UNIT ? unit_rows(r, in->q) : in->q;
-    s->k = p->qk_norm == KEYS_UNIT ? unit_rows(r, in->k) : in->k;
+    s->q = p->qk_norm == KEYS_UNIT ? op_unit_rows(r, in->q, UNIT_EPS) : in->q;
+    s->k = p->qk_norm == KEYS_UNIT ? op_unit_rows(r, in->k, UNIT_EPS) : in->k;
     op_charge(r, FLOP_OVERHEAD,
               p->qk_norm == KEYS_UNIT ? (double)(r->h * r->n) * (6 * (double)r->d + 6) : 0);
     if (p->qk_norm == KEYS_AS_GIVEN && !run_failed(r))
