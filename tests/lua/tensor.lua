@@ -124,6 +124,21 @@ case("arithmetic", function()
   raises("Tensor expected", function() return a + "x" end)
 end)
 
+-- Four axes of different extents are halved, and their first axis is left out, piece by piece.
+case("arithmetic of four axes", function()
+  local a, b = attn.tensor { 2, 3, 4, 5 }, attn.tensor { 2, 3, 4, 5 }
+  local function of(i, j, k, l) return 1000 * i + 100 * j + 10 * k + l end
+  local function each(f)
+    for i = 0, 1 do for j = 0, 2 do for k = 0, 3 do for l = 0, 4 do f(i, j, k, l) end end end end
+  end
+  each(function(i, j, k, l)
+    a:set(i, j, k, l, of(i, j, k, l))
+    b:set(i, j, k, l, 0.5)
+  end)
+  local sum = a + b
+  each(function(i, j, k, l) check.same(sum:get(i, j, k, l), of(i, j, k, l) + 0.5) end)
+end)
+
 case("matmul", function()
   local a = attn.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
   local b = attn.tensor { { 1, 0 }, { 0, 1 }, { 1, 1 } }

@@ -245,6 +245,8 @@ TEST(the_best_tier_places_a_stage_under_the_roof)
     CHECK_NEAR(p.roof.value, 1.6e13, 1e-12);
     s.device_stages[0].busy_ms = NUMBER_NONE;
     CHECK_NEAR(roof_point(&s.record, 0, &c).rate.value, 2e9, 1e-12);
+    s.device_stages[0].busy_ms = number_of(0); /* too short for the clock */
+    CHECK_NEAR(roof_point(&s.record, 0, &c).rate.value, 2e9, 1e-12);
     s.device_stages[0].counted = (DeviceCounted){ .flops = number_of(8e6),
                                                   .dram_read = number_of(3e6),
                                                   .dram_written = number_of(1e6) };

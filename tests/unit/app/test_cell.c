@@ -144,6 +144,29 @@ TEST(what_cannot_be_told_is_left_out)
     session_free(s);
 }
 
+/* Values of another number of keys, or without heads, are not those that the weights add up. */
+TEST(values_of_another_shape_are_not_added)
+{
+    Session     *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
+    Result      *r = result_of(s, "full");
+    const Tensor whole = r->run->v;
+
+    for (int k = 0; k < 3; k++) {
+        CellReader *reader;
+
+        if (k == 1)
+            r->run->v.shape[1] = N - 1;
+        if (k == 2)
+            r->run->v = tensor_of(whole.dtype, 2, (int64_t[]){ D, N }, whole.data);
+        reader = reader_of(r);
+        assert_int_equal(why_of(reader, 1, 3, 5).adds, k == 0);
+        cell_reader_free(reader);
+        r->run->v = whole;
+    }
+    result_release(r);
+    session_free(s);
+}
+
 /* Views may have more rows and columns than the run has queries and keys: those of ETC. */
 TEST(a_cell_outside_the_run_is_refused)
 {

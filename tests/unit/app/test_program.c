@@ -81,4 +81,29 @@ TEST(a_regular_file_is_written_added_to_and_read)
     unlink(path);
 }
 
+/* What a shell that runs `code` leaves as its reason. */
+static void expect_reason(const char *code, const char *reason)
+{
+    char       *words[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char *)(uintptr_t)code, NULL };
+    ChildWatch  watch = { .program = "/bin/sh" };
+    Child       child = { 0 };
+    Error       err = ERROR_INIT;
+    Text        output = { 0 };
+    char        text[32];
+
+    CHECK(child_run(&child, words, &watch, &output, &err), "%s", err.text);
+    child_reason(&child, text, sizeof(text));
+    CHECK(!strcmp(text, reason), "%s: '%s'", code, text);
+    child_end(&child);
+    text_free(&output);
+}
+
+TEST(a_child_gives_its_last_message_as_the_reason)
+{
+    expect_reason("echo attnscope: no such file >&2; exit 2", "no such file");
+    expect_reason("echo attnscope: first >&2; echo attnscope: last >&2; exit 2", "last");
+    expect_reason("printf 'other words\\n\\n\\n' >&2; exit 2", "other words");
+    expect_reason("echo 0123456789abcdef0123456789abcdef >&2", "0123456789abcdef0123456789abcde");
+}
+
 SUITE(NULL, NULL)

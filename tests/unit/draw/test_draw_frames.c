@@ -2,6 +2,7 @@
 
 #include "check.h"
 #include "draw/page/layout.h"
+#include "draw/page/sheet.h"
 
 /* One row is as high as 48. */
 TEST(a_single_row_beside_a_square_leaves_no_void)
@@ -79,6 +80,31 @@ TEST(names_of_axes_stand_on_one_line)
     assert_true(layout_make(&need, &l, NULL));
     assert_int_equal(l.panels[0].col_axis.y, l.panels[1].col_axis.y);
     layout_free(&l);
+}
+
+/* On each side it is as wide as the style says, and it covers its corners. */
+TEST(a_frame_goes_around_its_matrix)
+{
+    const Box matrix = { .x = 10, .y = 8, .w = 20, .h = 12 };
+    Rgb       paper = { 255, 255, 255 };
+    Sheet     sheet = { .style = { .frame = 2 } };
+    int       width, height;
+    uint8_t  *pixels;
+
+    sheet.canvas = canvas_new_image(40, 30, &paper, NULL);
+    assert_non_null(sheet.canvas);
+    sheet_frame(&sheet, matrix, (Rgb){ 0, 0, 0 });
+    pixels = canvas_pixels(sheet.canvas, &width, &height);
+    assert_non_null(pixels);
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            bool out = x < 8 || x >= 32 || y < 6 || y >= 22;
+            bool in = x >= 10 && x < 30 && y >= 8 && y < 20;
+
+            CHECK(pixels[4 * (y * width + x)] == (out || in ? 255 : 0), "pixel %d, %d", x, y);
+        }
+    free(pixels);
+    canvas_free(sheet.canvas);
 }
 
 SUITE(NULL, NULL)

@@ -251,6 +251,16 @@ TEST(titles_break_beside_no_equals_sign)
     assert_string_equal(lines.text[0], "features");
 }
 
+/* What has no blank breaks behind its first joint, also where that is its first character. */
+TEST(a_word_breaks_behind_a_leading_joint)
+{
+    WrapRule rule = wrap_columns(5, true);
+
+    assert_int_equal(wrap_break("+abcdefgh", &rule), 1);
+    assert_int_equal(wrap_break("a+bcdefgh", &rule), 2);
+    assert_int_equal(wrap_break("abcdefghi", &rule), 5);
+}
+
 /* ---- figures ---------------------------------------------------------------- */
 
 static const float ramp[64] = { 0, 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 1 };

@@ -2,6 +2,7 @@
 
 #include "check.h"
 #include "draw/figure/figure.h"
+#include "draw/file/format.h"
 #include "draw/text/plot_cells.h"
 
 static Plot *new_plot(void)
@@ -593,6 +594,52 @@ TEST(matrices_and_plots_stand_in_one_figure)
     text_free(&text);
     text_free(&bytes);
     text_free(&again);
+    figure_free(figure);
+}
+
+/* The next area of the SVG at `at` as the corners x, y; what is behind it. */
+static const char *next_area(const char *at, double corners[4][2])
+{
+    while ((at = strstr(at, "<path d=\"M")) != NULL) {
+        at += strlen("<path d=\"");
+        if (sscanf(at, "M%lf %lfL%lf %lfL%lf %lfL%lf %lfZ", &corners[0][0], &corners[0][1],
+                   &corners[1][0], &corners[1][1], &corners[2][0], &corners[2][1],
+                   &corners[3][0], &corners[3][1]) == 8)
+            return at;
+    }
+    return NULL;
+}
+
+/* Between two points it is an area that reaches from one to the other above and below. */
+TEST(a_band_is_an_area_between_two_points)
+{
+    Plot       *plot = new_plot();
+    PlotSeries *s = plot_add(plot, "s", CURVE_LINE, 3, true);
+    PngOptions  options = { .dpi = 72 };
+    Error       err = ERROR_INIT;
+    Figure     *figure = figure_new(1, &err);
+    Text        svg = { 0 };
+    double      first[4][2], second[4][2];
+    const char *at;
+
+    assert_true(s && figure);
+    for (int i = 0; i < 3; i++) {
+        s->x[i] = i;
+        s->y[i] = 2 + i;
+        s->low[i] = s->y[i] - 1;
+        s->high[i] = s->y[i] + 1;
+    }
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[0], plot, "band");
+    CHECK(figure_file(figure, FORMAT_SVG_FILE, &options, &svg, &err), "%s", err.text);
+    at = next_area(text_str(&svg), first);
+    assert_true(at && next_area(at, second));
+    assert_true(first[0][0] < first[1][0]);
+    assert_true(first[2][0] == first[1][0] && first[3][0] == first[0][0]);
+    assert_true(first[0][1] < first[3][1] && first[1][1] < first[2][1]); /* down the page */
+    assert_true(second[0][0] == first[1][0] && second[3][1] == first[2][1]);
+    assert_true(second[2][0] == second[1][0] && second[1][0] > second[0][0]);
+    text_free(&svg);
     figure_free(figure);
 }
 

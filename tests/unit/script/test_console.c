@@ -304,6 +304,39 @@ TEST_AFTER(output_moves_no_cursor, setup)
     script_unload(host);
 }
 
+static int64_t marked[4] = { -1, -1, -1, -1 };
+
+static bool take_marks(void *ui, const int64_t *queries, int count, Error *err)
+{
+    (void)ui;
+    (void)err;
+    assert_int_equal(count, 2);
+    memcpy(marked, queries, (size_t)count * sizeof(*queries));
+    return true;
+}
+
+static char said[256];
+
+static void take_words(void *ui, const char *text)
+{
+    (void)ui;
+    snprintf(said, sizeof(said), "%s", text);
+}
+
+TEST_AFTER(marks_are_queries_from_0, setup)
+{
+    ScriptHost  *host = NULL;
+    Control      control = { .mark = take_marks, .say = take_words };
+    Interpreter *console = console_of(&host, &control);
+    const Text  *output = run_typed(console, "ui.mark { 7, 0 }");
+
+    CHECK(marked[0] == 7 && marked[1] == 0, "%s", text_str(output));
+    run_typed(console, "ui.mark { 7, -1 }");
+    CHECK(strstr(said, "queries count from 0") && marked[1] == 0, "%s", said);
+    console->close(console->host);
+    script_unload(host);
+}
+
 TEST_AFTER(what_is_unfinished_or_wrong_is_told, setup)
 {
     ScriptHost  *host = NULL;
