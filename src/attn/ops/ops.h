@@ -531,7 +531,6 @@ struct Ops {
     void (*rounded_attend)(Run *r, const RoundedAttend *in);
     void (*tally)(Run *r, const Tensor *index, Tensor *count);
     void (*normalise64)(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
-    /* NULL: op_unit_rows takes normalise64 and entries */
     void (*unit_rows)(Run *r, const Tensor *x, double eps, Tensor *y);
     void (*gather)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*scatter)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);

@@ -124,16 +124,10 @@ Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps)
 
 Tensor op_unit_rows(Run *r, Tensor x, double eps)
 {
-    double d = (double)x.shape[2];
     Tensor y = run_tensor3(r, DT_F32, r->h, x.shape[1], x.shape[2]);
 
-    if (run_failed(r))
-        return y;
-    if (r->ops->unit_rows) {
-        r->ops->unit_rows(r, &x, eps, &y);
-        op_traffic(r, bytes_of(x), bytes_of(y));
-    } else /* by the mean of squares, and eps / d */
-        op_entries(r, op_normalise64(r, x, NORMALISE_RMS, eps / d), ENTRY_SCALE, 1 / sqrt(d), y);
+    DISPATCH(r, unit_rows, &x, eps, &y);
+    op_traffic(r, bytes_of(x), bytes_of(y));
     return y;
 }
 

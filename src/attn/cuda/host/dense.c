@@ -360,6 +360,19 @@ void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Te
     GPU_OP(r, mark, "normalise", normalise64, &call);
 }
 
+/* By the mean of squares, and eps / d. */
+void gpu_unit_rows(Run *r, const Tensor *x, double eps, Tensor *y)
+{
+    double  d = (double)x->shape[2];
+    Tensor  wide = run_tensor3(r, DT_F64, y->shape[0], y->shape[1], y->shape[2]);
+    Entries scale = { .x = wide, .kind = ENTRY_SCALE, .by = 1 / sqrt(d), .y = *y };
+
+    if (run_failed(r))
+        return;
+    gpu_normalise64(r, x, NORMALISE_RMS, eps / d, &wide);
+    gpu_entries(r, &scale);
+}
+
 /* Entries of gain or bias; *step: elements between lines, 0 where all lines share them. */
 static const float *of_lines(Run *r, const Tensor *t, int64_t *step)
 {
