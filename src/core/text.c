@@ -392,6 +392,26 @@ char *format_count(double count, char *text, size_t size)
     return format_scaled(count, 1000, units, text, size);
 }
 
+#define MOST_DIGITS 9 /* of a percentage */
+
+char *format_percent(double share, char *text, size_t size)
+{
+    double value = 100 * share;
+    bool   whole = value == 0 || value == 100 || !(fabs(value) < 999.5);
+    char   number[400]; /* of the largest double there is */
+    size_t length;
+    int    digits = 3;
+
+    do
+        length = (size_t)snprintf(number, sizeof(number), whole ? "%.*f" : "%#.*g",
+                                  whole ? 0 : digits, value);
+    while (value < 100 && !strncmp(number, "100", 3) && digits++ < MOST_DIGITS);
+    if (number[length - 1] == '.')
+        number[length - 1] = '\0';
+    snprintf(text, size, "%s %%", number);
+    return text;
+}
+
 char *format_seconds(double seconds, char *text, size_t size)
 {
     if (seconds < 90)

@@ -78,6 +78,9 @@ double text_number_at(const char *text, const char **end);
 /* "12.3 M" style: bytes with binary units, counts with decimal ones. */
 char *format_bytes(double bytes, char *text, size_t size);
 char *format_count(double count, char *text, size_t size);
+/* "12.3 %" of 0.123, "0 %", "100 %": three digits, or as many as nearly all needs to be less than
+ * all; none from 1000 % on. */
+char *format_percent(double share, char *text, size_t size);
 /* "12 s", "3 min", "1.5 h" */
 char *format_seconds(double seconds, char *text, size_t size);
 /* "12 s, about 3 min left"; left below 0: not known. */

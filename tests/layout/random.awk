@@ -14,15 +14,27 @@ BEGIN {
     state = seed
     mechanisms = "full window bigbird longformer sparse-strided reformer routing sinkhorn linear " \
                  "performer linformer nystrom entmax topk streaming-llm"
+    recent = "moba:weights nsa:weights dsa:weights quest:weights retnet:weights gla:weights " \
+             "gated-deltanet:weights mamba2:weights log-linear:weights " \
+             "topk:weights h2o:weights snapkv:weights vertical-slash:weights"
+    caches = "h2o(heavy=3,recent=3):cache h2o(heavy=3,recent=3):evicted window(window=9):cache " \
+             "h2o(heavy=3,recent=3):evicted_mass streaming-llm(sinks=2,window=4):cache " \
+             "snapkv(prompt=8,observation=2,keep=4):cache"
     for (i = 0; i < count; i++) {
         panels = 1 + below(6)
+        kind = below(5) # a fifth each: recent mechanisms, caches over time
         words = ""
         for (p = 0; p < panels; p++)
-            words = words " " one(mechanisms) ":" one("weights weights auto missed spectrum reach")
+            if (kind == 0)
+                words = words " " one(recent)
+            else if (kind == 1)
+                words = words " '" one(caches) "'"
+            else
+                words = words " " one(mechanisms) ":" one("weights weights auto missed spectrum reach")
         words = words " -n " one("12 16 24 33 48 64 90")
         words = words " --theme " one("light dark print slide colour-blind")
         words = words " --width " one("3.25 5 6.75 6.75 6.75 8")
-        if (below(3) == 0) words = words " --causal"
+        if (kind == 1 || below(3) == 0) words = words " --causal"
         if (below(4) == 0) words = words " --heads 3"
         if (below(4) == 0) words = words " --shared-scale"
         if (below(5) == 0) words = words " --size " one("6pt 7pt 8pt")

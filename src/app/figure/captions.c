@@ -164,26 +164,35 @@ static void add_settings(const char *at, Text *out)
     }
 }
 
-/* What is between the parentheses is an expression: "window(5)+cols(2)". */
+#define EXPRESSION "(expr="
+
+/* What is between the parentheses is an expression, "window(5)+cols(2)", or begins with one that
+ * it names: expr="window(5)+cols(2)". */
 static bool is_expression(const char *open)
 {
     size_t inner = *open ? strcspn(open + 1, "(=)") : 0;
 
-    return *open && open[1 + inner] == '(';
+    return (*open && open[1 + inner] == '(') || !strncmp(open, EXPRESSION, strlen(EXPRESSION));
 }
 
-/* "window(5) + cols(2)" of "(window(5)+cols(2))". */
+/* "window(5) + cols(2)" of "(window(5)+cols(2))", and of it with a name, in quotes or without. */
 static void add_expression(const char *open, Text *out)
 {
-    int depth = 0;
+    bool        named = !strncmp(open, EXPRESSION, strlen(EXPRESSION));
+    const char *at = open + (named ? strlen(EXPRESSION) : 1);
+    char        end = *at == '"' ? '"' : ')';
+    int         depth = 0;
 
-    for (const char *at = open + 1; *at && (depth || *at != ')'); at++) {
-        depth += (*at == '(') - (*at == ')');
+    for (at += end == '"'; *at && (depth || (*at != end && *at != ',')); at++) {
+        depth += strchr("([", *at) ? 1 : strchr(")]", *at) ? -1 : 0;
         if (*at == '+' && !depth && at[-1] != ' ')
             text_add(out, " + ");
         else
             text_add_bytes(out, at, 1);
     }
+    at += *at == '"';
+    if (*at == ',')
+        add_settings(at + 1, out);
 }
 
 void mechanism_words(const Mechanism *m, const char *name, Text *out)
@@ -192,7 +201,7 @@ void mechanism_words(const Mechanism *m, const char *name, Text *out)
     const char *open = name + id;
 
     if (!m || strncmp(name, m->id, id) != 0 || (*open && *open != '(') ||
-        strpbrk(open, "[{\"'@|:")) {
+        (strpbrk(open, "[{\"'@|:") && strncmp(open, EXPRESSION, strlen(EXPRESSION)) != 0)) {
         text_add(out, name);
     } else if (is_expression(open)) {
         add_expression(open, out);

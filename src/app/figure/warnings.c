@@ -186,9 +186,21 @@ static const char *without_id(const char *line, Text *out)
     return line + length;
 }
 
+#define ANY_OF " N of " /* TEXT_ANY_NUMBER */
+
+/* "some of 64 rows" where the number differs from run to run. */
 void add_reason_words(const char *message, Text *out)
 {
-    add_reader_words(without_id(message, out), out);
+    const char *at = without_id(message, out), *any;
+    Text        words = { 0 };
+
+    for (; (any = strstr(at, ANY_OF)); at = any + strlen(ANY_OF)) {
+        text_add_bytes(&words, at, (size_t)(any - at));
+        text_add(&words, " some of ");
+    }
+    text_add(&words, at);
+    add_reader_words(text_str(&words), out);
+    text_free(&words);
 }
 
 void reasons_text(const Reasons *all, Text *out)

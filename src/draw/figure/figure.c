@@ -263,25 +263,6 @@ double panel_whole(const Panel *panel, const Grid *grid, bool *causal)
     return *causal ? triangle(grid, 0) : (double)rows_of(grid) * (double)cols_of(grid);
 }
 
-/* "12.3 %", "91.0 %", "100 %": three digits, or as many as nearly all needs to be less than all. */
-static void add_percent(double share, Text *out)
-{
-    int  digits = share >= 0.1 ? 1 : share >= 0.01 ? 2 : 3;
-    char text[32];
-
-    if (!(share > 0) || share >= 1) {
-        text_add(out, share > 0 ? "100 %" : "0 %");
-        return;
-    }
-    if (share < 0.001)
-        snprintf(text, sizeof(text), "%.3g", 100 * share);
-    else
-        do
-            snprintf(text, sizeof(text), "%.*f", digits, 100 * share);
-        while (!strncmp(text, "100", 3) && digits++ < 6);
-    text_addf(out, "%s %%", text);
-}
-
 static void caption_count(const Panel *panel, const Grid *grid, Text *out)
 {
     bool   causal;
@@ -294,8 +275,7 @@ static void caption_count(const Panel *panel, const Grid *grid, Text *out)
         text_add(out, format_count(grid->count, count, sizeof(count)));
     text_addf(out, " %s%s%s (", causal ? "causal " : "", entries_name(panel->view),
               panel->view->kind == VIEW_HOPS && !panel->minus ? " reached" : "");
-    add_percent(area > 0 ? grid->count / area : 0, out);
-    text_add(out, ")");
+    text_addf(out, "%s)", format_percent(area > 0 ? grid->count / area : 0, count, sizeof(count)));
 }
 
 static void caption_entries(const Panel *panel, const Grid *grid, Text *out)

@@ -35,6 +35,21 @@ static bool joins(char c)
     return c == ',' || c == '+';
 }
 
+/* The sign of a footnote stays with the words that it stands before. */
+static bool ends_in_sign(const char *text, size_t length)
+{
+    static const char *const signs[] = { "\xE2\x80\xA0", "\xE2\x80\xA1", "\xC2\xA7",
+                                         "\xC2\xB6" };
+
+    for (size_t k = 0; k < sizeof(signs) / sizeof(*signs); k++) {
+        size_t own = strlen(signs[k]);
+
+        if (length >= own && !memcmp(text + length - own, signs[k], own))
+            return true;
+    }
+    return false;
+}
+
 size_t wrap_break(const char *text, const WrapRule *rule)
 {
     size_t length = strlen(text), blank = 0, clause = 0, joint = 0, any = 0;
@@ -47,7 +62,7 @@ size_t wrap_break(const char *text, const WrapRule *rule)
         if (any && !fits_room(text, at, rule))
             break;
         any = at;
-        if (text[at] == ' ' && text[at - 1] != ' ')
+        if (text[at] == ' ' && text[at - 1] != ' ' && !ends_in_sign(text, at))
             blank = at;
         if (blank == at && text[at - 1] == ',')
             clause = at;

@@ -180,23 +180,16 @@ static void bound_functions(lua_State *L, const luaL_Reg *bounded)
 
 /* ---- what a lesson may use -------------------------------------------------------------- */
 
-/* percent(0.123): "12.3 %"; three digits, or as many as nearly all needs to be less than all.
- * [-0, +1, v] */
+#define ROUNDED 5e-6 /* a sum of weights so near 1 is all of them */
+
+/* percent(0.123): "12.3 %"; see format_percent.  [-0, +1, v] */
 static int fence_percent(lua_State *L)
 {
-    double value = 100 * luaL_checknumber(L, 1);
-    bool   whole = value == 0 || !(fabs(value) < 999.5) || fabs(value - 100) < 5e-4;
-    char   text[400]; /* of the largest double there is */
-    size_t length;
-    int    digits = 3;
+    double share = luaL_checknumber(L, 1);
+    char   text[400];
 
-    do
-        length = (size_t)snprintf(text, sizeof(text), whole ? "%.*f" : "%#.*g",
-                                  whole ? 0 : digits, value);
-    while (value < 100 && !strncmp(text, "100", 3) && digits++ < 6);
-    if (text[length - 1] == '.')
-        text[length - 1] = '\0';
-    lua_pushfstring(L, "%s %%", text);
+    share = fabs(share - 1) < ROUNDED ? 1 : share;
+    lua_pushstring(L, format_percent(share, text, sizeof(text)));
     return 1;
 }
 
