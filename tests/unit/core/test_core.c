@@ -456,6 +456,13 @@ TEST(sizes_read_well)
     assert_string_equal(format_bytes(0x1p73, text, sizeof(text)), "8.59e+09 TiB");
     assert_string_equal(format_count(999, text, sizeof(text)), "999");
     assert_string_equal(format_count(2.5e9, text, sizeof(text)), "2.5 G");
+    assert_string_equal(format_percent(0.123, text, sizeof(text)), "12.3 %");
+    assert_string_equal(format_percent(0.91, text, sizeof(text)), "91.0 %");
+    assert_string_equal(format_percent(0.00012, text, sizeof(text)), "0.0120 %");
+    assert_string_equal(format_percent(0, text, sizeof(text)), "0 %");
+    assert_string_equal(format_percent(1, text, sizeof(text)), "100 %");
+    assert_string_equal(format_percent(0.99996, text, sizeof(text)), "99.996 %");
+    assert_string_equal(format_percent(12.3456, text, sizeof(text)), "1235 %");
     assert_string_equal(format_seconds(89, text, sizeof(text)), "89 s");
     assert_string_equal(format_seconds(90, text, sizeof(text)), "2 min");
     assert_string_equal(format_seconds(5400, text, sizeof(text)), "1.5 h");
