@@ -92,6 +92,13 @@ typedef struct ViewGuide {
 
 #define VIEW_GUIDES_MOST 4
 
+/* A view as a sum: column c of `narrow` in each of its columns c stride .. c stride + size - 1, and
+ * `rest`, whose support has few cells.  For what multiplies by the whole view. */
+typedef struct ViewSpread {
+    const View *narrow, *rest;
+    int64_t     stride, size;
+} ViewSpread;
+
 struct View {
     char        name[48]; /* as in the spec: "weights" */
     ViewKind    kind;
@@ -105,6 +112,7 @@ struct View {
     ViewReadRun read;      /* NULL: use the tensor */
     ViewReadRows read_rows; /* NULL: row by row; for a support of nearly all cells, or a triangle */
     const void *context;   /* the reader's; lives in the run's arena */
+    const ViewSpread *spread; /* in the run's arena; NULL: none */
     double      cost;      /* multiply-adds to read one entry; 0: few */
     const Pattern *support; /* cells that can be non-zero; NULL: all */
     const Pattern *shown;   /* of a view without support: cells that pictures show, the

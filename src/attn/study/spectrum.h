@@ -6,12 +6,13 @@
  *
  *     V = orth(random m x l),  twice V = orth(A^T A V),  values of A V,  l = rank + 16
  *
- * A is read in blocks of rows, three times, and never held.  Only where the support allows few
- * cells are these read once and held.  A V is A seen through orthonormal directions, so no value
- * exceeds the true one; each is below it by a factor that tends to 1 as (s_(l+1) / s_i)^9.  Where
- * the spectrum falls (s_(l+1) < s_i / 2) the error is below 5e-3 of the value, mostly far below;
- * the flat tail of random matrices is the worst case, where the last of the values may be 10 % too
- * small.  The sum of the squares of all values is that of A's entries: exact in both ways.
+ * A is read in blocks of rows, three times, and never held; a block ends at its last column that is
+ * not 0.  Only where the support allows few cells are these read once and held.  A view that is
+ * spread (ViewSpread) is multiplied as that.  A V is A seen through orthonormal directions, so no
+ * value exceeds the true one; each is below it by a factor that tends to 1 as (s_(l+1) / s_i)^9.
+ * Where the spectrum falls (s_(l+1) < s_i / 2) the error is below 5e-3 of the value, mostly far
+ * below; the flat tail of random matrices is the worst case, where the last of the values may be
+ * 10 % too small.  The sum of the squares of all values is that of A's entries: exact in both ways.
  */
 #ifndef ATTN_STUDY_SPECTRUM_H
 #define ATTN_STUDY_SPECTRUM_H

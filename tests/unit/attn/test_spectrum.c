@@ -234,6 +234,57 @@ TEST(few_cells_are_read_once_and_have_the_same_values)
     free(a);
 }
 
+/* Columns of a narrow matrix, each over eight columns, and a band: as a sum and whole. */
+TEST(a_view_that_is_spread_has_the_same_values)
+{
+    enum { N = 260, REACH = 3, STRIDE = 4, SIZE = 8, WIDTH = (N - SIZE) / STRIDE + 1 };
+    PatternShape s = { .heads = 1, .n = N, .m = N };
+    SpectrumWay  way = { .exact = 1, .rank = 30, .seed = 3 };
+    Arena       *arena = arena_new();
+    float       *a = calloc((size_t)(N * N), sizeof(*a)), *b = calloc((size_t)(N * N), sizeof(*b));
+    float       *c = calloc((size_t)(N * WIDTH), sizeof(*c));
+    atomic_int   reads = 0, narrow_reads = 0;
+    Counted      band = { .a = b, .cols = N, .rows = &reads };
+    Counted      shares = { .a = c, .cols = WIDTH, .rows = &narrow_reads };
+    View         dense = view_of(a, N, N), sum = view_of(NULL, N, N), rest = view_of(NULL, N, N);
+    View         narrow = view_of(NULL, N, WIDTH);
+    ViewSpread   spread = { &narrow, &rest, STRIDE, SIZE };
+    double       whole[30], apart[30], energy[2];
+    Rng          rng = rng_named(9, "spread");
+    Error        err = ERROR_INIT;
+
+    assert_true(a && b && c && arena);
+    for (int i = 0; i < N; i++) {
+        for (int x = 0; x < WIDTH && x * STRIDE + SIZE <= i; x++) {
+            c[i * WIDTH + x] = (float)rng_normal(&rng);
+            for (int j = 0; j < SIZE; j++)
+                a[i * N + x * STRIDE + j] += c[i * WIDTH + x];
+        }
+        for (int j = max_i64(0, i - REACH); j < min_i64(N, i + REACH + 1); j++) {
+            b[i * N + j] = (float)rng_normal(&rng);
+            a[i * N + j] += b[i * N + j];
+        }
+    }
+    rest.read = narrow.read = read_counted;
+    rest.context = &band;
+    rest.support = pattern_band(arena, s, -REACH, REACH, 1, COMPONENT_WINDOW);
+    narrow.context = &shares;
+    sum.spread = &spread; /* and no reader: the sum itself is not read */
+    CHECK(spectrum_make(&dense, 0, &way, whole, &energy[0], &err), "%s", err.text);
+    CHECK(spectrum_make(&sum, 0, &way, apart, &energy[1], &err), "%s", err.text);
+    for (int i = 0; i < 30; i++) /* sums of the whole are rounded to float */
+        CHECK(fabs(whole[i] - apart[i]) <= 1e-6 * whole[0], "%d: %.15g and %.15g", i, whole[i],
+              apart[i]);
+    CHECK(fabs(energy[0] - energy[1]) <= 1e-12 * energy[0], "%.15g and %.15g", energy[0],
+          energy[1]);
+    assert_int_equal(atomic_load(&reads), N);
+    assert_int_equal(atomic_load(&narrow_reads), 3 * N);
+    arena_free(arena);
+    free(a);
+    free(b);
+    free(c);
+}
+
 TEST(what_cannot_be_found_is_said)
 {
     float       a[] = { 1, NAN, 2, 3 };

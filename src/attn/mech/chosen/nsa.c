@@ -362,6 +362,43 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
     add_tokens(a, 2, head, i, asked, out);
 }
 
+/* The share that each token of a compressed block has of the weights. */
+static void read_shares(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    const Nsa *a = view->context;
+    double     gate = (double)tensor_f32(&a->gates)[(head * a->n + i) * 3];
+
+    weights_of(a, 0, head, i, (PatternRun){ start, count, step, 0 }, out);
+    for (int64_t x = 0; x < count; x++)
+        out[x] = (float)(gate / (double)a->slots.size * (double)out[x]);
+}
+
+static void read_tokens(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    memset(out, 0, (size_t)count * sizeof(*out));
+    for (int part = 1; part < 3; part++)
+        add_tokens(view->context, part, head, i, (PatternRun){ start, count, step, 0 }, out);
+}
+
+/* The weights as shares of compressed blocks, and as those of tokens that are read. */
+static void spread_weights(Run *r, const Nsa *a, View *weights, const Pattern *read,
+                           const Pattern *seen)
+{
+    View       *part = weights && seen ? run_alloc(r, 2, sizeof(*part)) : NULL;
+    ViewSpread *spread = part ? run_alloc(r, 1, sizeof(*spread)) : NULL;
+
+    if (!spread)
+        return;
+    part[0] = (View){ .kind = VIEW_WEIGHTS, .dtype = DT_F32, .rank = 3, .read = read_shares,
+                      .shape = { a->h, a->n, a->slots.ranges }, .context = a, .support = seen };
+    part[1] = (View){ .kind = VIEW_WEIGHTS, .dtype = DT_F32, .rank = 3, .read = read_tokens,
+                      .shape = { a->h, a->n, a->m }, .context = a, .support = read };
+    *spread = (ViewSpread){ &part[0], &part[1], a->slots.stride, a->slots.size };
+    weights->spread = spread;
+}
+
 static void read_importance(const View *view, int64_t group, int64_t i, int64_t start,
                             int64_t count, int64_t step, float *out)
 {
@@ -437,7 +474,8 @@ static void show(Run *r, const Params *p, const Nsa *a, Pattern *read, Pattern *
     view_reader(r, "components", VIEW_COMPONENTS, DT_U8, NULL, NULL, all);
     view_meanings(r, all, kinds);
     if (p->compress == COMPRESS_MEAN)
-        view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, all);
+        spread_weights(r, a, view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, all),
+                       read, seen);
     view_position_bias(r, all, &a->in);
     few.seen = seen ? seen : finished(r, a, pattern_none(r->arena, shape_of(a, 0)));
     view_part(r, &few, "connectivity_cmp", "weights_cmp", "compressed block");
