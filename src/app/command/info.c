@@ -219,6 +219,18 @@ static void info_preset(const Preset *preset, Text *out)
     text_add(out, "\n");
 }
 
+static bool unknown_topic(const char *what, Error *err)
+{
+    const Mechanism *nearest = mechanism_nearest(what);
+
+    return error_set(err, ERR_USAGE,
+                     "'%.40s' is neither a mechanism, a preset, a word of the glossary nor a file"
+                     "%s%s%s (attnscope list has the mechanisms, attnscope info glossary the "
+                     "words)",
+                     what, nearest ? "; nearest mechanism is '" : "", nearest ? nearest->id : "",
+                     nearest ? "'" : "");
+}
+
 static bool info_of(Session *s, const char *what, int columns, Text *out, Error *err)
 {
     const Mechanism *m;
@@ -254,7 +266,7 @@ static bool info_of(Session *s, const char *what, int columns, Text *out, Error 
         return info_model(s, what, out, err);
     if (access(what, F_OK) == 0 || strpbrk(what, "./"))
         return info_file(what, out, err);
-    return mechanism_parse(what, &m, err);
+    return unknown_topic(what, err);
 }
 
 /* A word of the glossary, which may have blanks; not the name of something else. */

@@ -54,6 +54,30 @@ static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit, bool 
 
 #define LETTERS_HINT ":glyphs ascii names them"
 
+/* The name of what sorts the rows: a cause in sight that follows the content; else a bucket. */
+static const char *sorter_name(const Pane *pane, const View *view)
+{
+    uint8_t causes = (uint8_t)grid_causes(&pane->drawing.grid);
+
+    return causes & COMPONENT_CLUSTER && !(causes & COMPONENT_BUCKET)
+               ? cause_name(view, COMPONENT_CLUSTER)
+               : "bucket";
+}
+
+#define COVER_SHORT 14 /* columns of "brighter: more", which follows */
+
+/* The colours of rows that are sorted: whose they are, in the words that fit. */
+static int legend_sorter(Ui *ui, const Pane *pane, const View *view, int y, int x)
+{
+    const char *name = sorter_name(pane, view);
+    const char *lead = ui->term->colours == TERM_MONO ? "letter" : "colour";
+    int         long_width = (int)(strlen(lead) + strlen(": the query's ") + strlen(name));
+    bool        fits = x + long_width + 2 + COVER_SHORT <= ui->term->cols;
+
+    return x + 2 + term_textf(ui->term, y, x, 40, ui_style(ui, ROLE_DIM), "%s: %s%s", lead,
+                              fits ? "the query's " : "", name);
+}
+
 static int legend_bits(Ui *ui, int y, int x)
 {
     bool  mono = ui->term->colours == TERM_MONO;
@@ -67,8 +91,7 @@ static int legend_bits(Ui *ui, int y, int x)
 
         if (view && pane_panel(ui, pane, &panel) && panel.row_buckets && panel.components &&
             !(shaded && mono)) {
-            x += 2 + term_textf(ui->term, y, x, 32, ui_style(ui, ROLE_DIM),
-                                "%s: the query's bucket", mono ? "letter" : "colour");
+            x = legend_sorter(ui, pane, view, y, x);
             continue;
         }
         hidden |= shaded && mono;

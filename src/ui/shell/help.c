@@ -37,31 +37,33 @@ typedef struct Choices {
     bool   elsewhere; /* no key matches: lists what can be opened or run by name */
 } Choices;
 
-/* Tasks, with the actions that belong to them: ids, or beginnings of ids that end in _. */
+/* Tasks, with the actions that belong to them: ids, or beginnings of ids that end in _.  Where a
+ * task has its home, it stands before all others. */
 static const struct {
     const char *title, *ids;
+    unsigned    home; /* IN_ bits */
 } groups[] = {
     { "Open something",
       "list_open list_step sample_ lesson_open lesson_again to_list screen_ search filter_keep "
-      "restore overview_go" },
+      "restore overview_go", 0 },
     { "Choose a mechanism and its parameters",
       "info parameters params_ vary vary_ smallest rerun reseed undo redo list_order list_fold "
-      "list_unfold model_" },
+      "list_unfold model_", 0 },
     { "Compare",
       "list_mark list_compare pane_add pane_close_it difference position_effect link solo "
-      "next_pane previous_pane" },
+      "next_pane previous_pane", 0 },
     { "Read the picture",
       "inspect inspect_ view_ sorted overview overview_ span span_ pool_next scale_next "
-      "strips_next labels head_ round_ mark_query marks_ exclude residual" },
-    { "Move and zoom", "list_ cell_ edge_ zoom_ centre text_ choice_" },
-    { "Follow the algorithm", "step_" },
-    { "Learn", "lesson_ lessons_" },
-    { "Measure", "measure plot_ gpu_ device_next" },
+      "strips_next labels head_ round_ mark_query marks_ exclude residual", 0 },
+    { "Move and zoom", "list_ cell_ edge_ zoom_ centre text_ choice_", 0 },
+    { "Follow the algorithm", "step_", IN_STEP },
+    { "Learn", "lesson_ lessons_", IN_LESSON },
+    { "Measure", "measure plot_ gpu_ device_next", 0 },
     { "Save, export and script",
       "save export export_ step_export copy_ record history messages console console_ command "
-      "prompt_" },
-    { "Look", "glyphs colours theme mouse redraw" },
-    { "Help and leaving", "help palette leave close quit_now cancel suspend" },
+      "prompt_", 0 },
+    { "Look", "glyphs colours theme mouse redraw", 0 },
+    { "Help and leaving", "help palette leave close quit_now cancel suspend", 0 },
 };
 #define GROUPS (sizeof(groups) / sizeof(*groups))
 
@@ -301,27 +303,38 @@ static void add_typed(const Ui *ui, Choices *list)
         add_choice(ui, list, (Choice){ .typed = command_typed(i) });
 }
 
-/* Keys that work below the list, by task, under headings while nothing is looked for.  Typed
- * lines stand with what opens something. */
-static void add_keys(const Ui *ui, Choices *list)
+/* The keys of one task that work below the list, under its heading while nothing is looked for.
+ * Typed lines stand with what opens something. */
+static void add_group(const Ui *ui, Choices *list, size_t group)
 {
     const Action *action;
     unsigned      scope = scope_below(ui);
+    int           before = list->count;
 
-    for (size_t g = 0; g < GROUPS; g++) {
-        int before = list->count;
+    if (list->count < CHOICES_MOST && !*ui->help.filter.text)
+        list->items[list->count++] = (Choice){ .heading = groups[group].title };
+    for (size_t i = 0; (action = action_at(i)); i++)
+        if (action->scope & scope && group_of(action) == group &&
+            !(scope & IN_LESSON && ui->lessons.running && lesson_takes(ui, action)))
+            add_choice(ui, list, (Choice){ .action = action });
+    if (group == 0 && scope & IN_SCREENS)
+        add_typed(ui, list);
+    if (list->count == before + 1 && list->items[before].heading)
+        list->count = before;
+}
 
-        if (list->count < CHOICES_MOST && !*ui->help.filter.text)
-            list->items[list->count++] = (Choice){ .heading = groups[g].title };
-        for (size_t i = 0; (action = action_at(i)); i++)
-            if (action->scope & scope && group_of(action) == g &&
-                !(scope & IN_LESSON && ui->lessons.running && lesson_takes(ui, action)))
-                add_choice(ui, list, (Choice){ .action = action });
-        if (g == 0 && scope & IN_SCREENS)
-            add_typed(ui, list);
-        if (list->count == before + 1 && list->items[before].heading)
-            list->count = before;
-    }
+/* First the tasks that are at home below the list. */
+static void add_keys(const Ui *ui, Choices *list)
+{
+    unsigned scope = scope_below(ui);
+
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++)
+        for (size_t g = 0; g < GROUPS; g++) {
+            bool home = groups[g].home & scope;
+
+            if (home != elsewhere)
+                add_group(ui, list, g);
+        }
 }
 
 /* What is typed is the whole name of something to open, or it with an argument. */
