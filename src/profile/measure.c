@@ -150,8 +150,8 @@ static void take_free_processors(Measurement *m)
     out->free_processors =
         number_of(fmax(machine_processors() - load_of_others(&m->before, &now), 0));
     if (load_is_over(out->threads, out->free_processors.value))
-        record_warn(out, "oversubscribed: %d thread%s, but %.1f processors were free, so it took "
-                    "longer than it need: use fewer threads or an idle machine", out->threads,
+        record_warn(out, "oversubscribed: %d thread%s, but %.1f processors were free, so the "
+                    "times are too long: use fewer threads or an idle machine", out->threads,
                     out->threads == 1 ? "" : "s", out->free_processors.value);
 }
 

@@ -141,7 +141,7 @@ typedef struct Mechanism {
     const char *no_causal;  /* the reason when it does not */
     bool        cross;      /* m may differ from n */
     QueriesAtEnd at_end;    /* how it takes few queries of a causal run */
-    const char *no_at_end;  /* the reason when it does not, "a state is ..."; NULL: none is known */
+    const char *no_at_end;  /* why not, or why one query alone does not do; NULL: none is known */
     bool        needs_x;    /* reads the layer input x instead of q, k, v */
     bool        or_x;       /* reads x where q, k or v are missing, or its parameters ask for x */
     bool        needs_v;    /* of q, k, v only v must be there (and what check asks for) */

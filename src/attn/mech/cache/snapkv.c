@@ -397,6 +397,7 @@ const Mechanism mech_snapkv = {
     .claim_exponent = 2,
     .causal = true,
     .at_end = AT_END_CELLS,
+    .no_at_end = "the last rows of the prompt vote for the keys that its cache keeps",
     .always_causal = true,
     .positions = POSITIONS_ALL,
     .views = views,
