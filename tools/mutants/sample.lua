@@ -353,6 +353,11 @@ local function body_around(lines, number)
     return table.concat(lines, "\n", first, last)
 end
 
+-- The name of the function; '': there is none.
+local function function_in(body)
+    return ("\n" .. body):match("\n%a[^\n;]-([%w_]+)%([^{;]*\n{") or ""
+end
+
 -- Writes the mutant; not where the same line was changed in the same way in this file: that is one mutant.
 local taken = {}
 local function emit(site)
@@ -369,7 +374,8 @@ local function emit(site)
     write(("%s/%s/%s"):format(folder, name, site.path:match("[^/]+$")), table.concat(lines, "\n") .. "\n")
     write(("%s/%s/what"):format(folder, name),
           table.concat({ site.path, site.line, site.kind, site.before:match("^%s*(.*)$"),
-                         site.after:match("^%s*(.*)$"), room_of(site.path) }, "\n") .. "\n")
+                         site.after:match("^%s*(.*)$"), room_of(site.path), function_in(site.body) },
+                       "\n") .. "\n")
     print(name)
     return true
 end

@@ -10,13 +10,20 @@ local function field(line, name)
     return (text:gsub('\\(["\\])', "%1"))
 end
 
--- ["path<tab>before<tab>after"] = reason
+-- ["path<tab>before<tab>after"] = reason; the path may end in ":function"
 local reasons = {}
 for line in io.lines(equivalent) do
     local change, reason = line:match("^(%S+\t.-\t.-)\t(.+)$")
     if change and not line:find("^#") then
         reasons[change] = reason
     end
+end
+
+-- Whether nothing that can be seen changes: in any function, or in the one of this line.
+local function is_equivalent(line)
+    local path = field(line, "path")
+    local change = "\t" .. field(line, "before") .. "\t" .. field(line, "after")
+    return reasons[path .. change] or reasons[path .. ":" .. field(line, "function") .. change]
 end
 
 local order = { "killed", "same", "equivalent", "lived", "unreached", "broken" }
@@ -43,7 +50,7 @@ for name in io.lines(sampled) do
     if line and not seen[name] then
         local path, before, after = field(line, "path"), field(line, "before"), field(line, "after")
         seen[name] = true
-        if (result == "lived" or result == "unreached") and reasons[path .. "\t" .. before .. "\t" .. after] then
+        if (result == "lived" or result == "unreached") and is_equivalent(line) then
             result = "equivalent"
         end
         count(field(line, "room"), result)
