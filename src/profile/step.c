@@ -91,10 +91,12 @@ static const Param *form_of(const Mechanism *m)
 /* One query against all keys is refused. */
 static void lack_time(const RunSpec *spec, const char *message, StepRecord *out)
 {
-    const char *reason = spec->mechanism->no_at_end;
+    const Mechanism *m = spec->mechanism;
+    const char      *reason = m->no_at_end ? m->no_at_end
+                              : m->at_end ? message
+                                          : "it takes as many queries as keys";
 
-    snprintf(out->time_lacks, sizeof(out->time_lacks), "one query alone is not run: %.400s",
-             reason ? reason : message);
+    snprintf(out->time_lacks, sizeof(out->time_lacks), "one query alone is not run: %.400s", reason);
 }
 
 /* Times the spec; `tokens`: steps that one of its runs takes. */

@@ -116,6 +116,7 @@ Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart);
 /* row i is full if flags[i]; column j is full if flags[j]; flags u8 [n], copied */
 Pattern *pattern_rows(Arena *a, PatternShape s, const uint8_t *flags);
 Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags);
+Pattern *pattern_first_cols(Arena *a, PatternShape s, int64_t count); /* columns 0 .. count - 1 */
 /* keys table[i,:]; int32 [n,r] or [h,n,r], -1 unused; borrowed, must live in a */
 Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bits);
 /* n = m: keys j <= i that are one of the columns, or lie one of the offsets before i; increasing

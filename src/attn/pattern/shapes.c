@@ -371,6 +371,19 @@ Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags)
     return pattern_ruled(p, RULE_COLUMNS);
 }
 
+Pattern *pattern_first_cols(Arena *a, PatternShape s, int64_t count)
+{
+    Pattern    *p = pattern_node(a, s, row_cols, COMPONENT_GLOBAL);
+    PatternRun *run = arena_alloc(a, 1, sizeof(*run));
+
+    if (!p || !run)
+        return NULL;
+    *run = (PatternRun){ .start = 0, .count = min_i64(count, s.m), .step = 1 };
+    p->table = run;
+    p->a = run->count > 0;
+    return pattern_ruled(p, RULE_COLUMNS);
+}
+
 /* ---- stored rows and masks -------------------------------------------------- */
 
 typedef struct StoredRows {

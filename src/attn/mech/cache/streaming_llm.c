@@ -119,13 +119,13 @@ static PatternShape shape_of(const Run *r)
     return (PatternShape){ .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
 }
 
-/* u8 [count]: 1 from `from` on, before `to`. */
-static uint8_t *flags_of(Run *r, int64_t count, int64_t from, int64_t to)
+/* u8 [n]: 1 of each late row. */
+static uint8_t *late_flags(Run *r, const Streaming *s)
 {
-    uint8_t *flags = run_alloc(r, count, 1);
+    uint8_t *flags = run_alloc(r, r->n, 1);
 
-    for (int64_t x = 0; flags && x < count; x++)
-        flags[x] = x >= from && x < to;
+    for (int64_t i = 0; flags && i < r->n; i++)
+        flags[i] = i >= s->late;
     return flags;
 }
 
@@ -141,7 +141,7 @@ static Pattern *cells_of(Run *r, const Params *p, const Streaming *s, bool sinks
 {
     PatternShape shape = shape_of(r);
     Arena       *a = r->arena;
-    uint8_t     *first = flags_of(r, r->m, 0, s->sinks), *late = flags_of(r, r->n, s->late, r->n);
+    uint8_t     *late = late_flags(r, s);
     int64_t      reach = p->window - 1;
     Pattern     *near, *sinks;
 
@@ -150,7 +150,7 @@ static Pattern *cells_of(Run *r, const Params *p, const Streaming *s, bool sinks
     near = p->window ? pattern_band(a, shape, r->q_offset - reach, r->q_offset + reach, 1,
                                     COMPONENT_WINDOW)
                      : pattern_full(a, shape, COMPONENT_WINDOW);
-    sinks = pattern_cols(a, shape, first);
+    sinks = pattern_first_cols(a, shape, s->sinks);
     if (!sinks_of_late && s->late < r->n)
         sinks = pattern_difference(a, sinks, pattern_rows(a, shape, late));
     return pattern_finish(a, shape, pattern_union(a, near, sinks), r->causal);
