@@ -96,7 +96,8 @@ static void lack_time(const RunSpec *spec, const char *message, StepRecord *out)
                               : m->at_end ? message
                                           : "it takes as many queries as keys";
 
-    snprintf(out->time_lacks, sizeof(out->time_lacks), "one query alone is not run: %.400s", reason);
+    snprintf(out->time_lacks, sizeof(out->time_lacks), "one query alone is not run: %.400s",
+             reason);
 }
 
 /* Times the spec; `tokens`: steps that one of its runs takes. */
