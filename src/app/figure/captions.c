@@ -166,20 +166,24 @@ static void add_settings(const char *at, Text *out)
 
 #define EXPRESSION "(expr="
 
+static bool names_expression(const char *open)
+{
+    return !strncmp(open, EXPRESSION, strlen(EXPRESSION));
+}
+
 /* What is between the parentheses is an expression, "window(5)+cols(2)", or begins with one that
  * it names: expr="window(5)+cols(2)". */
 static bool is_expression(const char *open)
 {
     size_t inner = *open ? strcspn(open + 1, "(=)") : 0;
 
-    return (*open && open[1 + inner] == '(') || !strncmp(open, EXPRESSION, strlen(EXPRESSION));
+    return (*open && open[1 + inner] == '(') || names_expression(open);
 }
 
 /* "window(5) + cols(2)" of "(window(5)+cols(2))", and of it with a name, in quotes or without. */
 static void add_expression(const char *open, Text *out)
 {
-    bool        named = !strncmp(open, EXPRESSION, strlen(EXPRESSION));
-    const char *at = open + (named ? strlen(EXPRESSION) : 1);
+    const char *at = open + (names_expression(open) ? strlen(EXPRESSION) : 1);
     char        end = *at == '"' ? '"' : ')';
     int         depth = 0;
 
@@ -201,7 +205,7 @@ void mechanism_words(const Mechanism *m, const char *name, Text *out)
     const char *open = name + id;
 
     if (!m || strncmp(name, m->id, id) != 0 || (*open && *open != '(') ||
-        (strpbrk(open, "[{\"'@|:") && strncmp(open, EXPRESSION, strlen(EXPRESSION)) != 0)) {
+        (strpbrk(open, "[{\"'@|:") && !names_expression(open))) {
         text_add(out, name);
     } else if (is_expression(open)) {
         add_expression(open, out);

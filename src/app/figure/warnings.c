@@ -6,6 +6,7 @@
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "app/session/internal.h"
+#include "draw/text/unicode.h"
 
 /* Some warnings begin with the mechanism; a warning about the input belongs to all runs. */
 static bool names_its_run(const Result *result, const char *line)
@@ -48,15 +49,11 @@ void reasons_free(Reasons *all)
         text_free(&all->lines[i]);
 }
 
-/* The signs of footnotes in their usual order. */
-static const char *const footnotes[] = { "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7", "\xc2\xb6" };
-#define FOOTNOTES ((int)(sizeof(footnotes) / sizeof(*footnotes)))
-
 /* Past the last one they are doubled. */
 static void add_sign(int reason, Text *out)
 {
-    for (int i = 0; i <= reason / FOOTNOTES; i++)
-        text_add(out, footnotes[reason % FOOTNOTES]);
+    for (int i = 0; i <= reason / FOOTNOTE_SIGNS; i++)
+        text_add(out, footnote_signs[reason % FOOTNOTE_SIGNS]);
 }
 
 static void add_line(Reasons *all, const char *line, Text *signs)
@@ -142,9 +139,9 @@ static void add_signs(Reasons *all, const Result *result, Text *signs)
 
 static const char *after_sign(const char *title)
 {
-    for (int k = 0; k < FOOTNOTES; k++)
-        if (!strncmp(title, footnotes[k], strlen(footnotes[k])))
-            return title + strlen(footnotes[k]);
+    for (int k = 0; k < FOOTNOTE_SIGNS; k++)
+        if (!strncmp(title, footnote_signs[k], strlen(footnote_signs[k])))
+            return title + strlen(footnote_signs[k]);
     return title;
 }
 

@@ -22,7 +22,7 @@
 #define PROCESS_REPEATS 7
 #define AGAINST_PROCESSES 30
 
-#define FEW_TOKENS 16
+#define FEW_TOKENS 16 /* of a generator whose arguments are checked */
 
 void sweep_spec_free(SweepSpec *spec)
 {

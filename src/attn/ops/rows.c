@@ -4,8 +4,6 @@
 #include "attn/ops/dispatch.h"
 #include "attn/run.h"
 
-#include <math.h>
-
 /* ---- entries -------------------------------------------------------------------- */
 
 /* t with three axes, extents of 1 in front, and its strides. */

@@ -21,7 +21,7 @@ typedef struct DecodeCost {
     double kv_bytes_per_token; /* its growth per further token; 0: bounded */
     double step_bytes;         /* bytes of it that the step reads; heads of a group read once */
     double decode_flops;       /* of the step, what is kept incrementally counted once */
-    const char *why;           /* a number is not known; static; NULL: no reason is told */
+    const char *why;           /* a number is not known; static; NULL: none is given */
 } DecodeCost;
 
 /* The cells of the last row. */

@@ -45,6 +45,9 @@ static size_t put_bytes(char *out, size_t at, size_t size, const char *bytes, si
     return at + length;
 }
 
+const char *const footnote_signs[FOOTNOTE_SIGNS] = { "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7",
+                                                    "\xc2\xb6" };
+
 /* The ASCII replacement of a sign of `width` columns. */
 static const char *ascii_of(uint32_t c, int width)
 {

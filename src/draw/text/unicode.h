@@ -30,6 +30,10 @@ size_t utf8_token_blank(const char *text);
 /* Bytes of the blank's mark that a label begins with, where more follows. */
 size_t utf8_mark(const char *label);
 
+/* Signs of footnotes in their usual order: a dagger, a double dagger, a section, a paragraph. */
+#define FOOTNOTE_SIGNS 4
+extern const char *const footnote_signs[FOOTNOTE_SIGNS];
+
 /* Right-to-left scripts and joined letters.
  *
  * The built-in fonts have a glyph for each form of an Arabic letter (Unicode's presentation

@@ -38,13 +38,10 @@ static bool joins(char c)
 /* The sign of a footnote stays with the words that it stands before. */
 static bool ends_in_sign(const char *text, size_t length)
 {
-    static const char *const signs[] = { "\xE2\x80\xA0", "\xE2\x80\xA1", "\xC2\xA7",
-                                         "\xC2\xB6" };
+    for (int k = 0; k < FOOTNOTE_SIGNS; k++) {
+        size_t own = strlen(footnote_signs[k]);
 
-    for (size_t k = 0; k < sizeof(signs) / sizeof(*signs); k++) {
-        size_t own = strlen(signs[k]);
-
-        if (length >= own && !memcmp(text + length - own, signs[k], own))
+        if (length >= own && !memcmp(text + length - own, footnote_signs[k], own))
             return true;
     }
     return false;

@@ -9,6 +9,7 @@
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"
+#include "ui/state/workspace.h"
 
 #define LINES_MOST 256
 
@@ -471,7 +472,8 @@ void action_list_mark(Ui *ui)
 
 void action_list_compare(Ui *ui)
 {
-    Browse *b = &ui->browse;
+    Browse          *b = &ui->browse;
+    const Mechanism *m;
 
     if (!count_marked(b)) {
         ui_say(ui, ROLE_WARN, "nothing is marked: Space marks, up to %d", PANES_MOST);
@@ -479,10 +481,8 @@ void action_list_compare(Ui *ui)
     }
     history_note(ui);
     panes_clear(ui);
-    for (int place = 1; place <= PANES_MOST; place++)
-        for (int i = 0; i < MARKS_MOST; i++)
-            if (b->marked[i] == place)
-                panes_pick(ui, mechanism_at((size_t)i));
+    for (int place = 1; (m = workspace_marked(b->marked, place)); place++)
+        panes_pick(ui, m);
     ui->compare.now.focus = 0;
     ui->compare.align = true;
     ui->screen = SCREEN_COMPARE;

@@ -154,17 +154,18 @@ static const char *head_share(const Pane *pane, int which, char *text, size_t si
     return text;
 }
 
-/* {"a":"random seed 0","b":"x.npy"} as "a: random seed 0, b: x.npy". */
-static void add_origins(const char *json, Text *out)
+/* "projection: random seed 0, b: file", where there is room. */
+static void add_origins(const Run *run, int room, Text *out)
 {
-    for (; *json; json++)
-        if (!strncmp(json, "\":\"", 3) || !strncmp(json, "\",\"", 3)) {
-            text_addf(out, "%c ", json[1]);
-            json += 2;
-        } else if (!strchr("{}\"", *json)) {
-            text_add_bytes(out, json, 1);
-        }
-    text_add(out, "  ");
+    Text words = { 0 };
+    char origin[48];
+
+    for (int t = 0; t < run->tensor_count; t++)
+        text_addf(&words, "%s%s: %s", t ? ", " : "", run->tensors[t].name,
+                  run_origin_text(run, run->tensors[t].origin, origin, sizeof(origin)));
+    if (words.length && term_width(text_str(&words)) <= room)
+        text_addf(out, "%s  ", text_str(&words));
+    text_free(&words);
 }
 
 /* One line; the tensors come last, where there is room for them. */
@@ -207,8 +208,7 @@ static void quality_text(const Pane *pane, int room, Text *out)
     if (r->seeds.count && r->seeds.output_error.mean.valid)
         text_addf(out, "error %.3g-%.3g  ", r->seeds.output_error.min.value,
                   r->seeds.output_error.max.value);
-    if (r->tensors && term_width(text_str(out)) + (int)strlen(r->tensors) <= room)
-        add_origins(r->tensors, out);
+    add_origins(pane->measured->run, room - term_width(text_str(out)), out);
     if (!r->heap_peak.valid && r->heap_note[0])
         text_addf(out, "(heap: %s)", r->heap_note);
 }

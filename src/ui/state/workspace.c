@@ -386,6 +386,14 @@ static bool is_seen(const FieldOf *f)
     return f->offset < offsetof(PaneState, lens);
 }
 
+const Mechanism *workspace_marked(const uint8_t *marked, int place)
+{
+    for (size_t i = 0; i < MARKS_MOST && mechanism_at(i); i++)
+        if (marked[i] == place)
+            return mechanism_at(i);
+    return NULL;
+}
+
 void workspace_add_change(const char *name, const char *before, const char *after, Text *out)
 {
     if (strcmp(before, after) != 0)

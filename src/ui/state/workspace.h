@@ -65,6 +65,8 @@ bool workspace_pane_has(const char *name);
 /* Checks the parameters that can be checked without an input. */
 bool workspace_check_request(const Request *request, Error *err);
 void workspace_write_pane(const PaneState *pane, const char *indent, Text *out);
+/* The mechanism that was marked as number `place`, from 1; NULL: so many are not marked. */
+const Mechanism *workspace_marked(const uint8_t *marked, int place);
 /* Adds "NAME is AFTER again (was BEFORE)" if they differ: what undoing says. */
 void workspace_add_change(const char *name, const char *before, const char *after, Text *out);
 /* Adds "view is connectivity again (was weights), sorted is yes again (was no)": settings that

@@ -81,15 +81,15 @@ static void write_pane(const PaneState *pane, Text *out)
 
 void workspace_write(const Workspace *saved, Text *out)
 {
+    const Mechanism *m;
+
     text_addf(out, HEAD "%d\n# a line is a name and its value; what is left out is as usual\n\n",
               VERSION);
     if (saved->spec)
         write_input(saved, out);
     workspace_write_fields(saved, out);
-    for (int place = 1; place <= PANES_MOST; place++)
-        for (size_t i = 0; mechanism_at(i) && i < MARKS_MOST; i++)
-            if (saved->marked[i] == place)
-                text_addf(out, "mark %s\n", mechanism_at(i)->id);
+    for (int place = 1; (m = workspace_marked(saved->marked, place)); place++)
+        text_addf(out, "mark %s\n", m->id);
     for (int i = 0; i < saved->count; i++)
         write_pane(&saved->panes[i], out);
 }
