@@ -87,11 +87,20 @@ char category_letter(const View *view, int64_t category)
     return (char)('A' + category % CATEGORY_LETTERS);
 }
 
+#define PALER 0.55
+
+Rgb kind_colour(Hues hues, bool pale, int64_t category)
+{
+    Rgb full = category_colour_in(hues, category);
+
+    return pale ? colour_mix(full, (Rgb){ 255, 255, 255 }, PALER) : full;
+}
+
 Rgb panel_category_colour(const Panel *panel, int32_t category)
 {
     if (panel_shows_schedule(panel))
         return schedule_colour(category, panel->hues);
-    return category_colour_in(panel->hues, category);
+    return kind_colour(panel->hues, panel->pale, category);
 }
 
 LegendItem category_item(const Panel *panel, int64_t category)

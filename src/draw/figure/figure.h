@@ -44,6 +44,8 @@ typedef struct Panel {
     ColourMap      map;
     bool           map_given;   /* chosen by the user: no theme changes it */
     Hues           hues;        /* of causes and categories */
+    bool           pale;        /* its numbered categories are of another kind than the page's first
+                                   ("chunk", not "bucket"): the same hues, lighter */
     double         lo, hi;      /* value range; lo == hi: from the data */
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */

@@ -223,15 +223,42 @@ bool scene_shows_cover(const Scene *scene)
     return false;
 }
 
+static bool shows_numbers(const Scene *scene, int k)
+{
+    const Panel *panel = &scene->panels[k];
+
+    return !scene->plots[k] && panel_style(panel) == STYLE_CATEGORY &&
+           panel->view->kind == VIEW_BUCKETS && !panel->view->categories;
+}
+
+void scene_tell_kinds(Scene *scene)
+{
+    char first[64] = "", word[64];
+
+    for (int k = 0; k < scene->count; k++) {
+        if (!shows_numbers(scene, k))
+            continue;
+        categories_word(scene->panels[k].view, word, sizeof(word));
+        if (!*first)
+            memcpy(first, word, sizeof(first));
+        scene->panels[k].pale = strcmp(first, word) != 0;
+    }
+}
+
 /* ---- the legend ------------------------------------------------------------- */
 
 #define NAMED_MOST 4
 
+/* Categories without names. */
+typedef struct Numbers {
+    int      count;     /* the largest and 1 */
+    uint64_t shown;     /* those of the first 64 that a cell shows */
+    char     words[40]; /* what they are: "buckets" */
+} Numbers;
+
 typedef struct Present {
     uint8_t bits;
-    int      categories; /* largest + 1, of unnamed categories */
-    uint64_t numbers;    /* those of the first 64 that a cell shows */
-    char     numbered[40]; /* what they are: "buckets, chunks" */
+    Numbers numbers[2]; /* of the first kind, and of others, which are paler */
     struct {
         const char *const *names; /* NULL: end of the list */
         uint64_t           shown; /* categories that a cell shows */
@@ -321,16 +348,17 @@ static uint64_t categories_shown(const Grid *grid)
 
 static void present_numbers(Present *present, const Panel *panel, const Grid *grid)
 {
-    int    end = (int)fmin(grid->value_max + 1, 1e6);
-    size_t used = strlen(present->numbered);
-    char   word[64];
+    Numbers *numbers = &present->numbers[panel->pale];
+    int      end = (int)fmin(grid->value_max + 1, 1e6);
+    size_t   used = strlen(numbers->words);
+    char     word[64];
 
     categories_word(panel->view, word, sizeof(word));
-    if (!strstr(present->numbered, word) && used + strlen(word) + 4 < sizeof(present->numbered))
-        snprintf(present->numbered + used, sizeof(present->numbered) - used, "%s%s",
-                 used ? ", " : "", word);
-    present->categories = end > present->categories ? end : present->categories;
-    present->numbers |= categories_shown(grid);
+    if (!strstr(numbers->words, word) && used + strlen(word) + 4 < sizeof(numbers->words))
+        snprintf(numbers->words + used, sizeof(numbers->words) - used, "%s%s", used ? ", " : "",
+                 word);
+    numbers->count = end > numbers->count ? end : numbers->count;
+    numbers->shown |= categories_shown(grid);
 }
 
 /* Named and numbered categories are listed separately: a colour may be both. */
@@ -464,19 +492,40 @@ static int found_items(const Present *present, LegendItem *items, int most)
     return count;
 }
 
-/* "buckets:" before their numbers, where causes stand before them. */
-static void head_numbers(const Present *present, LegendItem *item)
+static bool lists_numbers(const Numbers *numbers)
 {
-    *item = (LegendItem){ .words = true, .page = true };
-    snprintf(item->text, sizeof(item->text), "%s:", present->numbered);
+    return numbers->count && numbers->count <= MOST_CATEGORIES;
+}
+
+/* "buckets:" and their numbers; apart: something else stands before them. */
+static int number_items(const Present *present, bool pale, bool apart, LegendItem *items, int most)
+{
+    const Numbers *numbers = &present->numbers[pale];
+    int            count = 0;
+    char           text[16];
+
+    if (!lists_numbers(numbers))
+        return 0;
+    if (apart && count < most) {
+        items[count] = (LegendItem){ .words = true, .page = true };
+        snprintf(items[count++].text, sizeof(items->text), "%s:", numbers->words);
+    }
+    for (int c = 0; c < numbers->count && count < most; c++) {
+        Rgb rgb = kind_colour(present->hues, pale, c);
+
+        if (!(numbers->shown >> c & 1))
+            continue;
+        snprintf(text, sizeof(text), "%d", c);
+        items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
+    }
+    return count;
 }
 
 /* Names first, then numbers, unless there are too many; only those that a cell shows. */
 static int category_items(const Present *present, bool apart, LegendItem *items, int most)
 {
-    bool numbers = present->categories && present->categories <= MOST_CATEGORIES;
+    bool both = lists_numbers(&present->numbers[0]) && lists_numbers(&present->numbers[1]);
     int  count = 0;
-    char text[16];
 
     for (int k = 0; k < NAMED_MOST; k++)
         for (int c = 0; present->named[k].shown >> c && c < 64 && count < most; c++) {
@@ -486,26 +535,20 @@ static int category_items(const Present *present, bool apart, LegendItem *items,
                 items[count++] = item_of(present->named[k].names[c], rgb, colour_nearest_256(rgb),
                                          (char)toupper((unsigned char)*present->named[k].names[c]));
         }
-    if (numbers && (apart || count) && count < most)
-        head_numbers(present, &items[count++]);
-    for (int c = 0; numbers && c < present->categories && count < most; c++) {
-        Rgb rgb = category_colour_in(present->hues, c);
-
-        if (!(present->numbers >> c & 1))
-            continue;
-        snprintf(text, sizeof(text), "%d", c);
-        items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
-    }
-    return count;
+    apart = apart || count || both;
+    count += number_items(present, false, apart, items + count, most - count);
+    return count + number_items(present, true, apart, items + count, most - count);
 }
 
-/* "global over random over window": the order in which causes of one entry are painted. */
+#define OVERLAPS "overlaps: "
+
+/* "overlaps: global over random over window": the order in which causes of one entry are painted. */
 static void note_overlaps(const Present *present, LegendItem *item)
 {
-    *item = (LegendItem){ .words = true, .page = true };
+    *item = (LegendItem){ .text = OVERLAPS, .words = true, .page = true };
     for (int k = 0; k < GRID_CAUSES; k++) {
         size_t      used = strlen(item->text);
-        const char *between = used ? " over " : "";
+        const char *between = used > strlen(OVERLAPS) ? " over " : "";
         int         b = 0;
 
         while (!(grid_causes_by_rarity[k] & 1 << b))

@@ -31,6 +31,8 @@ PanelStyle panel_style(const Panel *panel);
 /* Masked cells are grey instead of the page's colour. */
 bool       panel_greys_masked(const Panel *panel, bool dark_background);
 Rgb        panel_category_colour(const Panel *panel, int32_t category);
+/* Of a numbered category; pale: see Panel. */
+Rgb        kind_colour(Hues hues, bool pale, int64_t category);
 /* On a picture, where grey is the picture itself: "other", and the query's pixel. */
 #define PICTURE_OTHER     ((Rgb){ 116, 66, 200 })
 #define PICTURE_OTHER_256 98
@@ -48,6 +50,8 @@ bool       panel_has_own_range(const Panel *panel);
  * unless the user chose them; scales.c. */
 void       scene_choose_maps(Scene *scene, const Figure *figure);
 void       scene_choose_scales(Scene *scene, const Figure *figure);
+/* Sets Panel.pale of panels whose numbered categories are of another kind than the first. */
+void       scene_tell_kinds(Scene *scene);
 /* Sets lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
 #define CATEGORY_LETTERS 26

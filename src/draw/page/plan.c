@@ -545,8 +545,10 @@ static bool reduce(Sheet *sheet, Error *err)
     for (int k = 0; ok && k < sheet->scene.count; k++)
         if (sheet->scene.plots[k])
             plain_names(sheet->scene.plots[k]);
-    if (ok)
+    if (ok) {
         apply_theme(&sheet->scene, sheet->style.theme);
+        scene_tell_kinds(&sheet->scene);
+    }
     free(cells);
     return ok;
 }

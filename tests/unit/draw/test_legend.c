@@ -108,7 +108,7 @@ TEST(every_legend_entry_is_in_the_picture)
     CHECK(swatches > 60, "%d swatches", swatches);
 }
 
-/* "|strided|strided over window|": the words of a preset's key. */
+/* "|strided|overlaps: strided over window|": the words of a preset's key. */
 static void preset_key(const char *id, Text *out)
 {
     Session       *session = session_new(NULL);
