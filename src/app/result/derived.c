@@ -22,6 +22,7 @@ typedef struct Derived {
     /* of a spectrum: */
     const View     *of;      /* NULL: this is a trace */
     SpectrumWay     way;
+    int             threads; /* 0: as many as the machine has */
     pthread_mutex_t lock;
     atomic_bool    *known;   /* [planes], owned; the plane is computed */
 } Derived;
@@ -87,7 +88,12 @@ static bool make_plane(Derived *d, int64_t plane, Error *err)
     double *values = malloc((size_t)count * sizeof(*values));
     bool    ok = values || error_set(err, ERR_NOMEM, "singular values: out of memory");
 
-    ok = ok && spectrum_make(d->of, plane, &d->way, values, &energy, err);
+    /* A pool of its own: who reads the view may be a thread of another. */
+    SpectrumWay way = d->way;
+
+    way.threads = threads_new(d->threads > 0 ? d->threads : threads_hardware());
+    ok = ok && spectrum_make(d->of, plane, &way, values, &energy, err);
+    threads_free(way.threads);
     for (int64_t i = 0; ok && i < count; i++) {
         sum += values[i] * values[i];
         out[2 * i] = values[i];
@@ -163,6 +169,7 @@ static const View *new_spectrum(Result *result, const View *of, const char *name
     if (!d)
         return no_memory(NULL, err);
     d->way.seed = result->run->seed;
+    d->threads = result->request.threads;
     count = spectrum_count(of, &d->way);
     d->numbers = calloc((size_t)(planes * count * 2), sizeof(*d->numbers));
     d->known = calloc((size_t)planes, sizeof(*d->known));

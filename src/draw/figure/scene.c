@@ -542,7 +542,7 @@ static int category_items(const Present *present, bool apart, LegendItem *items,
 
 #define OVERLAPS "overlaps: "
 
-/* "overlaps: global over random over window": the order in which causes of one entry are painted. */
+/* "overlaps: global over random over window": the order in which causes of an entry are painted. */
 static void note_overlaps(const Present *present, LegendItem *item)
 {
     *item = (LegendItem){ .text = OVERLAPS, .words = true, .page = true };
