@@ -87,6 +87,18 @@ TEST(long_rows_are_cut)
         }
 }
 
+TEST(long_rows_of_long_vectors_are_cut)
+{
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
+        for (int64_t d = 100; d <= 200; d += 100) {
+            Case c = case_new((Shape){ 1, 1, 20, 2000, d, d }, (Arithmetic)kind);
+
+            c.pattern = full(&c, c.f.gpu.run->arena, pattern_shape(&c));
+            case_check(&c, near_of((Arithmetic)kind));
+            case_free(&c);
+        }
+}
+
 TEST(threads_change_nothing)
 {
     const Shape s = { 2, 2, 700, 700, 8, 8 };
@@ -202,10 +214,27 @@ TEST(caps)
         }
 }
 
-/* Terms that only the float32 kernel has: it is what ran, and the run says so. */
-TEST(dot_terms_are_in_f32)
+/* Vectors of up to 128 and 256 numbers have kernels of their own. */
+TEST(terms_of_long_vectors)
 {
-    const Shape s = { 2, 1, 70, 90, 8, 12 };
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
+        for (int64_t d = 100; d <= 200; d += 100) {
+            const Shape s = { 2, 1, 70, 130, d, d + 9 };
+            Case        c = case_new(s, (Arithmetic)kind);
+
+            c.in.distance = tensor_with_rank(fixture_normal(&c.f.gpu, 1, 2, s.n + s.m - 1, 1), 2);
+            c.in.softcap = 0.75;
+            c.pattern = with_holes(&c, c.f.gpu.run->arena, pattern_shape(&c));
+            case_check(&c, near_of((Arithmetic)kind));
+            assert_int_equal(c.f.gpu.run->computed, 1u << kind);
+            case_free(&c);
+        }
+}
+
+/* Terms that only the float32 kernel has: it is what ran, and the run says so. */
+static void check_dot_terms(int64_t e)
+{
+    const Shape s = { 2, 1, 70, 90, 8, e };
     Case        c = case_new(s, ARITHMETIC_BF16);
     int32_t    *index = arena_alloc(c.f.gpu.run->arena, s.n + s.m - 1, sizeof(*index));
 
@@ -218,6 +247,12 @@ TEST(dot_terms_are_in_f32)
     case_check(&c, NEAR_F32);
     assert_int_equal(c.f.gpu.run->computed, 1u << ARITHMETIC_F32);
     case_free(&c);
+}
+
+TEST(dot_terms_are_in_f32)
+{
+    check_dot_terms(12);
+    check_dot_terms(PANEL_ROWS + 6); /* a thread has more columns */
 }
 
 /* ---- cuDNN: something that stands for it, right and wrong ---------------------------------- */

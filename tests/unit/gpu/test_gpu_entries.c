@@ -203,6 +203,7 @@ TEST(standardises)
     check_standardised(1, 1, 1, false, false);
     check_standardised(33, 1, 70, false, false);
     check_standardised(5, 4, 9, true, true);
+    check_standardised(40, 3, 700, false, true); /* a block computes a row */
     check_standardised(1, 90, 800, false, false); /* in pieces */
     check_standardised(1, 300, 300, false, true);
 }

@@ -98,14 +98,14 @@ TEST(gemm_by_words)
 }
 
 /* Whole numbers that each format holds: no rounding, so every entry stands where it should. */
-TEST(words_of_small_whole_numbers_are_exact)
+static void check_whole_numbers(int64_t heads, int64_t rows, int64_t inner, int64_t cols)
 {
     for (int kind = ARITHMETIC_TF32; kind <= ARITHMETIC_F16; kind++) {
-        GpuFixture f = gpu_fixture_new(2, 5);
-        Tensor     a = fixture_tensor(&f.gpu, DT_F32, 2, 133, 50);
-        Tensor     b = fixture_tensor(&f.gpu, DT_F32, 2, 50, 71);
-        Tensor     c = fixture_tensor(&f.gpu, DT_F32, 2, 133, 71);
-        Tensor     want = fixture_tensor(&f.gpu, DT_F32, 2, 133, 71);
+        GpuFixture f = gpu_fixture_new(heads, 5);
+        Tensor     a = fixture_tensor(&f.gpu, DT_F32, heads, rows, inner);
+        Tensor     b = fixture_tensor(&f.gpu, DT_F32, heads, inner, cols);
+        Tensor     c = fixture_tensor(&f.gpu, DT_F32, heads, rows, cols);
+        Tensor     want = fixture_tensor(&f.gpu, DT_F32, heads, rows, cols);
 
         for (int64_t i = 0; i < tensor_count(&a); i++)
             tensor_f32(&a)[i] = (float)(i * 7 % 13 - 6);
@@ -117,6 +117,12 @@ TEST(words_of_small_whole_numbers_are_exact)
         assert_memory_equal(c.data, want.data, (size_t)tensor_bytes(&c));
         gpu_fixture_free(&f);
     }
+}
+
+TEST(words_of_small_whole_numbers_are_exact)
+{
+    check_whole_numbers(2, 133, 50, 71);
+    check_whole_numbers(1, 1410, 37, 1450); /* so many tiles that larger ones are taken */
 }
 
 /* Rows and columns that hold NaN or infinities do not touch others. */

@@ -70,6 +70,21 @@ TEST(projected_features)
         }
 }
 
+/* A block computes a row. */
+TEST(features_of_long_rows)
+{
+    static const Sizes    many = { 3, 3, 4, 2100, 1 };
+    static const FeatureKind kinds[] = { FEATURE_POSITIVE, FEATURE_TRIG, FEATURE_RELU };
+
+    for (int which = 0; which < 12; which++) {
+        FeatureMap map = { .kind = kinds[which % 3], .input_scale = 0.5, .eps = 1e-3,
+                           .stabilise = which / 6, .project = true, .amplitude = 0.7,
+                           .wide = which / 3 & 1 };
+
+        check_features(&many, &map, which & 1, false);
+    }
+}
+
 TEST(features_of_themselves)
 {
     for (size_t x = 0; x < SIZES; x++)
@@ -200,6 +215,23 @@ TEST(chunks_of_every_size)
         c.in.form = LINEAR_CHUNKED;
         c.in.chunk = chunks[which / 2];
         check_case(&c, "chunk");
+    }
+}
+
+/* A block computes a row: of features, and of a chunk. */
+TEST(long_rows_of_features_and_chunks)
+{
+    static const Sizes many = { 3, 3, 1, 2100, 2 }, chunk = { 2100, 2100, 1, 2, 1 };
+
+    for (int wide = 0; wide < 2; wide++) {
+        Case c = case_new(&many, wide);
+
+        check_case(&c, "many features");
+        c = case_new(&chunk, wide);
+        c.in.causal = true;
+        c.in.form = LINEAR_CHUNKED;
+        c.in.chunk = chunk.n;
+        check_case(&c, "a long chunk");
     }
 }
 

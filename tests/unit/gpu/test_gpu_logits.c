@@ -61,6 +61,8 @@ TEST(every_kind_of_logits)
         check(kind, n, n, 3, which / 30);
         if (kind <= LOGITS_PRODUCT)
             check(kind, n, n + 5, 70, which / 30);
+        else
+            check(kind, n, n, 70, which / 30);
     }
 }
 

@@ -124,10 +124,11 @@ TEST(argmax_and_top_k)
 
 /* ---- the nearest -------------------------------------------------------------------- */
 
+/* form: 1 with negatives, 2 cosines, 4 y in double, 8 x in double */
 static void check_nearest(Kind kind, int form, int64_t n, int64_t parts, int64_t count, int64_t d)
 {
     GpuFixture g = gpu_fixture_new(2, 7);
-    Tensor     x = fixture_normal(&g.cpu, form % 3 ? 2 : 1, n, d, 1), wide;
+    Tensor     x = fixture_normal(&g.cpu, form & 8 || form % 3 ? 2 : 1, n, d, 1), wide;
     Tensor     y = fixture_normal(&g.cpu, 2, parts * count, d, 1);
     Tensor     index = fixture_tensor(&g.cpu, DT_I32, 2, parts, n), other;
     Nearest    in = { .parts = parts, .with_negative = form & 1, .cosine = form >> 1 & 1 };
@@ -136,7 +137,7 @@ static void check_nearest(Kind kind, int form, int64_t n, int64_t parts, int64_t
     shape(&y, kind == HOLES ? NORMAL : kind);
     in.x.near = x;
     in.y = form & 4 ? widened(&g, y) : y;
-    if (form & 4 && x.shape[0] == 2) {
+    if (form & 8) {
         wide = widened(&g, x);
         in.x.exact = wide_row;
         in.x.context = &wide;
@@ -151,7 +152,7 @@ static void check_nearest(Kind kind, int form, int64_t n, int64_t parts, int64_t
 TEST(nearest)
 {
     for (int kind = 0; kind < KINDS; kind++)
-        for (int form = 0; form < 8; form++) {
+        for (int form = 0; form < 16; form++) {
             check_nearest((Kind)kind, form, 70, 2, 67, 17);
             check_nearest((Kind)kind, form, 1, 3, 1, 1);
         }
@@ -160,7 +161,7 @@ TEST(nearest)
 
 /* ---- the best ------------------------------------------------------------------------ */
 
-static void check_best(Kind kind, bool exact, int64_t n, int64_t count, int64_t d, int64_t k)
+static void check_best(Kind kind, int exact, int64_t n, int64_t count, int64_t d, int64_t k)
 {
     GpuFixture g = gpu_fixture_new(2, 9);
     Tensor     x = fixture_normal(&g.cpu, 2, n, d, 1), wide;
@@ -172,7 +173,7 @@ static void check_best(Kind kind, bool exact, int64_t n, int64_t count, int64_t 
     shape(&y, kind == HOLES ? NORMAL : kind);
     wide = widened(&g, x);
     rows = (ChoiceRows){ .near = x, .exact = exact ? wide_row : NULL, .context = &wide };
-    y = exact ? widened(&g, y) : y;
+    y = exact == 1 ? widened(&g, y) : y;
     other = gpu_like(&g, index);
     cpu_best_rows(g.cpu.run, &rows, &y, k, &index);
     g.gpu.run->ops->best_rows(g.gpu.run, &rows, &y, k, &other);
@@ -230,7 +231,7 @@ TEST(best_of_rows_that_the_device_makes)
 TEST(best_rows)
 {
     for (int kind = 0; kind < KINDS; kind++)
-        for (int exact = 0; exact < 2; exact++) {
+        for (int exact = 0; exact < 3; exact++) { /* 2: the rows are, and y is in float */
             check_best((Kind)kind, exact, 600, 5, 16, 40);
             check_best((Kind)kind, exact, 61, 67, 9, 61);
             check_best((Kind)kind, exact, 1, 1, 1, 1);

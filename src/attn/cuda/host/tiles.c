@@ -450,7 +450,7 @@ static int longer_first(const void *a, const void *b)
 
 static Line *lines_of(const TileList *t, int64_t lists, double *tiles)
 {
-    Line *lines = malloc((size_t)(lists * t->rows + 1) * sizeof(*lines));
+    Line *lines = malloc((size_t)max_i64(lists * t->rows, 1) * sizeof(*lines));
 
     *tiles = 0;
     for (int64_t x = 0; lines && x < lists * t->rows; x++) {
