@@ -24,6 +24,7 @@ typedef struct MissedParts {
     uint64_t      *seen;           /* [h][n][keys] rounds that found it */
     Arena         *arena;          /* of the pattern */
     ViewFound      about;
+    const char    *causes[8];      /* what the bits mean in the cells' own view */
     View           view;
 } MissedParts;
 
@@ -49,6 +50,20 @@ static const Pattern *chosen_cells(const Run *run)
             return view->support;
     }
     return NULL;
+}
+
+/* A cause is named as in the view of the chosen cells; that of no kind is what was missed. */
+static void name_causes(MissedParts *p, const Run *run)
+{
+    for (int v = 0; p->cells && v < run->view_count; v++) {
+        const View *view = &run->views[v];
+
+        if (view->support != p->cells || !view->components)
+            continue;
+        for (int bit = 0; bit < 8; bit++)
+            p->causes[bit] = 1 << bit == COMPONENT_OTHER ? NULL : view->components[bit];
+        p->view.components = p->causes;
+    }
 }
 
 bool missed_is_offered(const Run *run)
@@ -348,7 +363,10 @@ static bool find_missed(const Run *run, Missed *o, Threads *threads, const atomi
              error_set(err, ERR_NOMEM, "not enough memory for the rows of the pattern");
     }
     free(l.causes);
-    return ok && make_missed_view(o, err);
+    ok = ok && make_missed_view(o, err);
+    if (ok)
+        name_causes(o->parts, run);
+    return ok;
 }
 
 static Missed *missed_new(const Run *run, int64_t keys)

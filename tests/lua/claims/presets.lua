@@ -238,6 +238,37 @@ return {
     end
     is(least, ">=", most)
   end },
+  { "topk-rows", "no other 8 keys hold more of it", function(is)
+    local r = run("topk", { input = clusters, n = 64, causal = true, heads = 1 })
+    local kept, best = r:view("kept_mass"):totable()[1], r:view("best_mass"):totable()[1]
+    for q = 1, 64 do is(kept[q], "~", best[q]) end
+  end },
+  { "quest-pages", "the newest page and the three largest bounds are read", function(is)
+    local r = run("quest", { input = clusters, n = 64, causal = true, heads = 1 })
+    local bounds, selected = claims.rows(r, "bounds"), claims.rows(r, "selected")
+    for q = 1, 64 do
+      local newest, least, most = (q - 1) // 4 + 1, math.huge, -math.huge
+      is(selected[q][newest], "==", 2)
+      for u = 1, newest - 1 do
+        if selected[q][u] == 1 then least = math.min(least, bounds[q][u])
+        else most = math.max(most, bounds[q][u]) end
+      end
+      is(least, ">=", most)
+      if newest > 4 then is(most, ">", -math.huge) end
+    end
+    is(r:missed().found, "<", 1)
+  end },
+  { "dsa-indexer", "an indexer of random weights finds what chance finds", function(is)
+    local found, chance, keys = 0, 0, 0
+    for q = 1, 64 do
+      chance, keys = chance + math.min(8, q) ^ 2 / q, keys + math.min(8, q)
+    end
+    for seed = 0, 7 do
+      local r = run("dsa", { input = clusters, n = 64, causal = true, heads = 1, seed = seed })
+      found = found + r:missed().found / 8
+    end
+    is(math.abs(found - chance / keys), "<", 0.05)
+  end },
   { "moba-blocks", "in each row at most two whole blocks before them", function(is)
     local r = run("moba(block=8,topk=3)", { input = clusters, n = 64, causal = true, heads = 1 })
     local p, selected = r:pattern(), claims.rows(r, "selected")

@@ -316,6 +316,7 @@ TEST(every_preset_is_compared)
                       { "snapkv-votes", 3 }, { "h2o-comb", 2 }, { "cache-over-time", 6 },
                       { "differential-maps", 3 }, { "mla-latent", 3 },
                       { "vertical-slash", 3 }, { "moba-blocks", 2 },
+                      { "topk-rows", 4 }, { "quest-pages", 4 }, { "dsa-indexer", 4 },
                       { "nsa-parts", 4 }, { "recent", 9 }, /* claims/presets.lua */
                       { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */
                       { "lab-memory", 4 }, { "lab-gpipe", 4 }, { "lab-heads", 2 },

@@ -119,3 +119,24 @@ Pattern *chosen_pages(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen
         }
     return runs ? or_no_memory(r, pattern_stored(r->arena, s, chosen->start, runs, true)) : NULL;
 }
+
+Pattern *chosen_candidates(Run *r, const ChooseKeys *choice, bool with_fixed)
+{
+    PatternShape s = { .heads = r->h, .n = r->n };
+    int64_t     *offset = run_alloc(r, r->n + 1, sizeof(*offset));
+    PatternRun  *runs = run_alloc(r, r->n, sizeof(*runs));
+
+    if (!offset || !runs)
+        return NULL;
+    s.m = choice->kind == CHOOSE_MEANS ? choice->mean.shape[1] : choice->hi.shape[1];
+    for (int64_t i = 0, used = 0; i <= r->n; i++) {
+        int64_t seen = i < r->n ? choose_candidates(choice, i) : 0;
+
+        offset[i] = used;
+        if (!with_fixed && seen > 0 && choose_fixed(choice, i) == seen - 1)
+            seen--;
+        if (seen > 0)
+            runs[used++] = (PatternRun){ 0, seen, 1, COMPONENT_GLOBAL };
+    }
+    return or_no_memory(r, pattern_stored(r->arena, s, offset, runs, false));
+}

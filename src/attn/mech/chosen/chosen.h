@@ -18,6 +18,9 @@ Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page, bool 
 /* The chosen pages themselves as cells, h x n x pages: COMPONENT_GLOBAL, one that is taken whatever
  * its number (choose_fixed), or COMPONENT_WINDOW.  For views. */
 Pattern *chosen_pages(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen);
+/* The pages that a row chooses among, n x pages, for views; with_fixed: also the one that is taken
+ * whatever its number, where it is the last. */
+Pattern *chosen_candidates(Run *r, const ChooseKeys *choice, bool with_fixed);
 
 /* Keys that row i may see. */
 int64_t chosen_allowed(const Run *r, int64_t i);

@@ -200,6 +200,7 @@ static void dsa_run(Run *r, const void *opaque)
     result = op_attend(r, &in, cells);
     r->out = result.out;
     view_pattern(r, cells, false);
+    view_meaning(r, cells, NULL, "chosen key");
     view_attention(r, cells, &in, result.lse);
     run_last_row(r, cells);
     run_masses(r, &in, cells);

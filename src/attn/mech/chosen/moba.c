@@ -112,6 +112,7 @@ static void show_blocks(Run *r, const ChooseKeys *choice, const ChosenKeys *chos
     gates->read = read_gates;
     gates->read_rows = read_gate_rows;
     gates->cost = (double)r->d;
+    gates->shown = chosen_candidates(r, choice, false);
     selected->read = read_selected;
     selected->support = read;
     selected->components = whys;

@@ -107,6 +107,7 @@ static void read_selected(const View *view, int64_t head, int64_t i, int64_t sta
 }
 
 static const char *const whys[8] = { "by its bound", "newest page" };
+static const char *const kinds[8] = { [4] = "key of a page that is read" };
 
 static void show_pages(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen)
 {
@@ -125,6 +126,7 @@ static void show_pages(Run *r, const ChooseKeys *choice, const ChosenKeys *chose
     bounds->read = read_bounds;
     bounds->read_rows = read_bound_rows;
     bounds->cost = 2 * (double)r->d;
+    bounds->shown = chosen_candidates(r, choice, true);
     selected->read = read_selected;
     selected->support = read;
     selected->components = whys;
@@ -167,6 +169,7 @@ static void quest_run(Run *r, const void *opaque)
     result = op_attend(r, &in, cells);
     r->out = result.out;
     view_pattern(r, cells, false);
+    view_meanings(r, cells, kinds);
     view_attention(r, cells, &in, result.lse);
     run_last_row(r, cells);
     run_masses(r, &in, cells);

@@ -123,6 +123,7 @@ static void topk_run(Run *r, const void *opaque)
     result = op_attend(r, &in, cells);
     r->out = result.out;
     view_pattern(r, cells, false);
+    view_meaning(r, cells, NULL, "chosen key");
     view_attention(r, cells, &in, result.lse);
     if (p->normalize == NORMALIZE_ALL) {
         Tensor share = tensor_with_rank(chosen.share, 3);
