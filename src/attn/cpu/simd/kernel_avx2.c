@@ -28,6 +28,14 @@ INLINE Vec vec_splat(float x)
     return _mm256_set1_ps(x);
 }
 
+/* Whether all of x lie within +-range. */
+INLINE bool wide_within(Wide x, double range)
+{
+    __m256d size = _mm256_andnot_pd(_mm256_set1_pd(-0.0), x);
+
+    return _mm256_movemask_pd(_mm256_cmp_pd(size, _mm256_set1_pd(range), _CMP_LT_OQ)) == 0xf;
+}
+
 INLINE Vec vec_load_part(const float *p, int64_t count)
 {
     static const int32_t mask[2 * WIDTH] = { -1, -1, -1, -1, -1, -1, -1, -1 };

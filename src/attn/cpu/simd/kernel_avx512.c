@@ -28,6 +28,12 @@ INLINE Vec vec_splat(float x)
     return _mm512_set1_ps(x);
 }
 
+/* Whether all of x lie within +-range. */
+INLINE bool wide_within(Wide x, double range)
+{
+    return _mm512_cmp_pd_mask(_mm512_abs_pd(x), _mm512_set1_pd(range), _CMP_LT_OQ) == 0xff;
+}
+
 INLINE Vec vec_load_part(const float *p, int64_t count)
 {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);

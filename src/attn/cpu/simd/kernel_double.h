@@ -462,31 +462,30 @@ static TARGET void token_recur64(const double *fq, const double *fk, const doubl
 #define EXP_RANGE 700.0            /* beyond, and for NaN, the C library computes */
 #define WAVE_RANGE 1e5
 
-/* Whether all of x[0..WIDE) lie within +-range. */
-INLINE bool wide_within(Wide x, double range)
+/* The sum of of[t] x^t, t < count, count even: even and odd powers apart, so that one does not
+ * wait for the other. */
+INLINE Wide wide_series(const double *of, int count, Wide x)
 {
-    Whole   in = (x > -range) & (x < range);
-    int64_t all = -1;
+    Wide square = x * x, even = (Wide){ 0 } + of[count - 2], odd = (Wide){ 0 } + of[count - 1];
 
-    UNROLL for (int c = 0; c < WIDE; c++)
-        all &= in[c];
-    return all != 0;
+    UNROLL for (int t = count - 4; t >= 0; t -= 2) {
+        even = even * square + of[t];
+        odd = odd * square + of[t + 1];
+    }
+    return odd * x + even;
 }
 
 /* e^x = 2^k e^r, |r| <= ln 2 / 2: Taylor's series to r^13 is exact to the last bit or two. */
 INLINE Wide wide_exp(Wide x)
 {
-    static const double over[] = { 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800,
-                                   1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-                                   1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 1 };
+    static const double over[] = { 1, 1, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720,
+                                   1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800,
+                                   1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800 };
     Wide  turns = x * 1.4426950408889634 + ROUNDER, k = turns - ROUNDER;
     Wide  r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10;
-    Wide  sum = (Wide){ 0 } + over[0];
     Whole power = ((Whole)turns + 1023) << 52;
 
-    UNROLL for (int t = 1; t < 14; t++)
-        sum = sum * r + over[t];
-    return sum * (Wide)power;
+    return wide_series(over, 14, r) * (Wide)power;
 }
 
 static TARGET void array_exp64(double *x, int64_t count)
@@ -568,23 +567,27 @@ static TARGET void array_sigmoid64(double *x, int64_t count)
         x[i] = x[i] >= 0 ? 1 / (1 + exp(-x[i])) : exp(x[i]) / (1 + exp(x[i]));
 }
 
-/* ln(1 + y) of y from 0 to 1: what 1 + y rounds away is made good by the quotient. */
+/* ln(1 + y) of y from 0 to 1 is 2 artanh z, z = y / (2 + y) <= 1/3, by its series to z^35. */
 INLINE Wide wide_log1p(Wide y)
 {
-    Wide sum = 1 + y, kept = sum - 1;
+    static const double over[] = { 1, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13,
+                                   1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25,
+                                   1.0 / 27, 1.0 / 29, 1.0 / 31, 1.0 / 33, 1.0 / 35 };
+    Wide z = y / (2 + y);
 
-    return wide_where(kept > 0, wide_log(sum) * (y / kept), y);
+    return 2 * z * wide_series(over, 18, z * z);
 }
 
 static TARGET void array_softplus64(double *x, int64_t count, double beta)
 {
+    double  once = 1 / beta;
     int64_t i = 0;
 
     for (; i + WIDE <= count; i += WIDE) {
         Wide now = wide_load(x + i), size = wide_size(now * beta);
 
         if (wide_within(size, EXP_RANGE))
-            now = wide_where(now > 0, now, (Wide){ 0 }) + wide_log1p(wide_exp(-size)) / beta;
+            now = wide_where(now > 0, now, (Wide){ 0 }) + wide_log1p(wide_exp(-size)) * once;
         else
             for (int c = 0; c < WIDE; c++)
                 now[c] = fmax(now[c], 0) + log1p(exp(-size[c])) / beta;

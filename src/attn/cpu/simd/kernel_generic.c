@@ -27,6 +27,12 @@ INLINE Vec vec_splat(float x)
     return (Vec){ x, x, x, x };
 }
 
+/* Whether all of x lie within +-range. */
+INLINE bool wide_within(Wide x, double range)
+{
+    return fabs(x[0]) < range && fabs(x[1]) < range;
+}
+
 INLINE Vec vec_load_part(const float *p, int64_t count)
 {
     Vec x = vec_splat(0.0f);
