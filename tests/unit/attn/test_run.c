@@ -206,4 +206,29 @@ TEST(a_table_entry_that_is_no_index_is_refused)
     }
 }
 
+/* Drawn by pieces: the last is shorter, and together they are what is drawn at once. */
+TEST(a_long_tensor_is_drawn_as_a_whole_and_nothing_behind_it)
+{
+    enum { COUNT = 2 * 65536 + 10, ROOM = 4 * 65536 };
+    Data    data;
+    RunSpec spec = spec_on(&data, "full");
+    Run    *r = run_new(&spec);
+    float  *drawn = malloc(ROOM * sizeof(*drawn)), *once = malloc(COUNT * sizeof(*once));
+    Rng     rng = rng_named(1, "pieces"), same = rng;
+
+    assert_true(drawn && once);
+    for (int64_t x = 0; x < ROOM; x++)
+        drawn[x] = 7;
+    run_draw(r, &rng, (Init){ INIT_UNIFORM, 1 },
+             tensor_of(DT_F32, 1, (int64_t[]){ COUNT }, drawn));
+    rng_fill_uniform(&same, once, COUNT, -1, 1);
+    assert_memory_equal(drawn, once, COUNT * sizeof(*once));
+    assert_true(rng.at == same.at);
+    for (int64_t x = COUNT; x < ROOM; x++)
+        assert_true(drawn[x] == 7);
+    free(drawn);
+    free(once);
+    run_free(r);
+}
+
 SUITE(NULL, NULL)
