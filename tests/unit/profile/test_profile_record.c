@@ -152,6 +152,55 @@ TEST(text_is_short_and_fits_a_terminal)
     record_free(&r);
 }
 
+static void expect_text(const Record *r, const char *expected)
+{
+    Text text = { 0 };
+
+    record_text(r, &text);
+    CHECK(strstr(text_str(&text), expected), "'%s' is not in:\n%s", expected, text_str(&text));
+    text_free(&text);
+}
+
+/* Three digits or four, whatever the unit. */
+TEST(times_have_as_many_digits_as_count)
+{
+    static const struct {
+        double      ms;
+        const char *text;
+    } times[] = { { 0.04567, "45.67 us" },   { 0.1, "0.100 ms" },  { 9.5, "9.500 ms" },
+                  { 10, "10.00 ms" },        { 99.5, "99.50 ms" }, { 100, "100.0 ms" },
+                  { 9999.4, "9999.4 ms" },   { 1e4, "10.00 s" },   { 123456, "123.46 s" } };
+
+    for (size_t x = 0; x < sizeof(times) / sizeof(*times); x++) {
+        Record r = filled();
+        char   line[64];
+
+        r.time.count = 1;
+        r.time.median = number_of(times[x].ms);
+        snprintf(line, sizeof(line), "  time     %s, one run\n", times[x].text);
+        expect_text(&r, line);
+        record_free(&r);
+    }
+}
+
+TEST(the_text_shows_stages_and_the_worst_queries)
+{
+    Record r = filled();
+
+    r.stages[0].iteration = 0; /* the first of several */
+    r.quality.mass_mean = number_of(0.75);
+    r.quality.worst_count = 6;
+    for (int x = 0; x < 6; x++)
+        r.quality.worst[x] = (WorstQuery){ .query = 10 + x, .head = x % 2, .value = 0.125 * x };
+    expect_text(&r, "    draw 0              0.500 ms  25.0        0         -      -         -\n");
+    expect_text(&r, "    attend 4            1.500 ms  75.0      100      30 B   3.33         -\n");
+    expect_text(&r, "  quality  mass kept 0.7500 mean, - p5, - min\n");
+    expect_text(&r, "           worst queries: 10@0 (0), 11@1 (0.125), 12@0 (0.25), 13@1 (0.375), "
+                    "their mass kept\n");
+    expect_text(&r, "  memory   arena 4.0 KiB, heap -, process -; traffic 0 B\n");
+    record_free(&r);
+}
+
 TEST(every_error_has_a_status)
 {
     assert_int_equal(record_status_of(ERR_NONE), RECORD_OK);
