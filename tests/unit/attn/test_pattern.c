@@ -425,6 +425,34 @@ TEST(random_tables_are_distinct_and_allowed)
     arena_free(a);
 }
 
+/* What is used while it is drawn or sorted is given back: only the tables stay. */
+TEST(making_a_table_leaves_nothing_else)
+{
+    enum { LONG = 4096 };
+    Arena       *a = arena_new();
+    PatternShape s = { .heads = 1, .n = LONG, .m = LONG };
+    Tensor       numbers;
+    int64_t      used = arena_used(a), taken;
+
+    assert_non_null(pattern_draw_random(a, s, 2, 9, "t", odd_only, NULL).data);
+    taken = arena_used(a) - used;
+    used = arena_used(a);
+    assert_non_null(tensor_new(a, DT_I32, 3, (int64_t[]){ 1, LONG, 2 }).data);
+    assert_int_equal(taken, arena_used(a) - used);
+    numbers = tensor_new(a, DT_I64, 2, (int64_t[]){ 2, LONG });
+    memset(numbers.data, 0, (size_t)tensor_bytes(&numbers));
+    for (int64_t planes = 1; planes <= 2; planes++) {
+        int64_t before = arena_used(a);
+
+        s.heads = numbers.shape[0] = planes;
+        assert_non_null(pattern_same(a, s, &numbers));
+        used = arena_used(a) - before;
+        taken = planes == 1 ? used : 2 * taken - used;
+    }
+    assert_true(taken < 1024); /* of one plane, without what each plane keeps */
+    arena_free(a);
+}
+
 /* The bound of the design: 64k x 64k without n x n storage. */
 TEST(a_long_pattern_stays_small)
 {
