@@ -6,6 +6,8 @@
  */
 
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "attn/pattern/node.h"
 #include "attn/pattern/pattern.h"
@@ -517,6 +519,29 @@ TEST(lasting_keys_stay_to_their_last_query)
         assert_int_equal(bits, !in ? 0 : i - j < NEAR ? COMPONENT_WINDOW : COMPONENT_OTHER);
     }
     arena_free(arena);
+}
+
+/* The table ends where its memory does. */
+TEST(a_table_of_lasting_keys_is_read_to_its_end_and_no_further)
+{
+    long     page = sysconf(_SC_PAGESIZE);
+    uint8_t *memory = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(memory != MAP_FAILED && mprotect(memory + page, (size_t)page, PROT_NONE) == 0);
+    for (int64_t n = 60; n < 70; n++) {
+        Arena       *arena = arena_new();
+        PatternShape s = { .heads = 1, .n = n, .m = n };
+        int32_t     *last = (int32_t *)(void *)(memory + page) - n;
+        Tensor       table = tensor_of(DT_I32, 2, (int64_t[]){ 1, n }, last);
+
+        for (int64_t j = 0; j < n; j++)
+            last[j] = (int32_t)n - 1;
+        assert_int_equal(pattern_count(pattern_lasting(arena, s, &table, 1, COMPONENT_OTHER)),
+                         n * (n + 1) / 2);
+        arena_free(arena);
+    }
+    munmap(memory, 2 * (size_t)page);
 }
 
 /* What a cache does with a key at each step, of runs with gaps, against the rule;
