@@ -366,4 +366,42 @@ TEST(rwkv7_recalls_a_small_value_behind_large_ones)
     fixture_free(&f);
 }
 
+/* The span of a row: as many of its last cells as hold the share of its mass that is asked for. */
+static void check_spans(const char *id, int64_t n, double share)
+{
+    Fixture f = fixture_new(n);
+    char    params[40];
+    Tensor  weights, span;
+
+    snprintf(params, sizeof(params), "span_mass=%g", share);
+    fixture_run(&f, id, params, true);
+    weights = fixture_view(&f, "weights");
+    span = fixture_view(&f, "span");
+    for (int64_t row = 0; row < HEADS * n; row++) {
+        const float *w = tensor_f32(&weights) + row * n;
+        int64_t      i = row % n, cells = tensor_i32(&span)[row];
+        double       total = 0, held = 0;
+
+        for (int64_t j = 0; j <= i; j++)
+            total += fabs((double)w[j]);
+        for (int64_t j = i; j > i - cells; j--)
+            held += fabs((double)w[j]);
+        CHECK(held >= share * total * (1 - 1e-5), "%s: row %lld: %lld cells hold %g of %g", id,
+              (long long)i, (long long)cells, held, total);
+        held -= cells ? fabs((double)w[i - cells + 1]) : 0;
+        CHECK(cells <= 1 || held <= share * total * (1 + 1e-5), "%s: row %lld: fewer do", id,
+              (long long)i);
+    }
+    fixture_free(&f);
+}
+
+TEST(a_span_holds_its_share_of_the_row)
+{
+    for (size_t x = 0; x < sizeof(ids) / sizeof(*ids); x++) {
+        check_spans(ids[x], 70, 0.5);
+        check_spans(ids[x], 70, 0.95);
+    }
+    check_spans("gated-deltanet", 70, 0.95);
+}
+
 SUITE(NULL, NULL)
