@@ -427,6 +427,31 @@ TEST(random_tables_are_distinct_and_allowed)
     arena_free(a);
 }
 
+/* Runs in any order, also of one row and over each other; whichever allocation fails, it is told. */
+TEST(a_list_of_runs_is_a_pattern_or_an_error)
+{
+    int64_t      lines[4][6] = { { -1, 2, 0, 2, 1, 1 }, { -1, 0, 1, 3, 2, 1 },
+                                 { -1, 2, 1, 3, 1, 2 }, { -1, 2, 7, 1, 1, 1 } };
+    Tensor       list = tensor_of(DT_I64, 2, (int64_t[]){ 4, 6 }, lines);
+    PatternShape s = { .heads = 2, .n = 3, .m = 8 };
+    Pattern     *p = NULL;
+
+    for (int64_t k = 0; !p; k++) {
+        Arena *a = arena_new();
+        Error  err = ERROR_INIT;
+
+        arena_fail_at(a, k);
+        p = pattern_of_list(a, s, &list, &err);
+        assert_true(p || err.code == ERR_NOMEM);
+        assert_true(p || k < 10);
+        if (p) {
+            assert_true(k > 1);
+            assert_int_equal(pattern_count(p), 2 * (3 + 5)); /* 1 3 5, and 0 to 3 and 7 */
+        }
+        arena_free(a);
+    }
+}
+
 /* What is used while it is drawn or sorted is given back: only the tables stay. */
 TEST(making_a_table_leaves_nothing_else)
 {
