@@ -201,6 +201,39 @@ TEST(the_text_shows_stages_and_the_worst_queries)
     record_free(&r);
 }
 
+/* Of a run on a GPU: what it was on it, what the host added; nothing of a run that failed. */
+TEST(a_gpu_has_lines_of_its_own)
+{
+    Record r = filled();
+    Text   text = { 0 };
+
+    r.gpu = device_profile_new(r.stage_count);
+    assert_non_null(r.gpu);
+    assert_false(device_idle_share(r.gpu, -1).valid);
+    snprintf(r.gpu->name, sizeof(r.gpu->name), "H200");
+    snprintf(r.gpu->source, sizeof(r.gpu->source), "CUPTI 13.0");
+    r.gpu->span_ms = number_of(4);
+    r.gpu->busy_ms = number_of(2.5);
+    r.gpu->copy_ms = number_of(0.5);
+    r.gpu->launches = 1;
+    CHECK_WITHIN(device_idle_share(r.gpu, -1).value, 0.25, 0);
+    assert_false(device_idle_share(r.gpu, 0).valid);
+    record_gpu_text(&r, &text);
+    assert_string_equal(text_str(&text),
+                        "  gpu      H200, CUPTI 13.0: events, activity\n"
+                        "           no counters: not asked for\n"
+                        "           4.000 ms a run on its own clock [events]\n"
+                        "           1 launch in 2.500 ms, copies in 0.500 ms [activity]\n"
+                        "           1.000 ms, 25 %, without either: the host's loops, launches, "
+                        "waits\n");
+    text_clear(&text);
+    r.status = RECORD_FAILED;
+    record_gpu_text(&r, &text);
+    assert_string_equal(text_str(&text), "");
+    text_free(&text);
+    record_free(&r);
+}
+
 TEST(every_error_has_a_status)
 {
     assert_int_equal(record_status_of(ERR_NONE), RECORD_OK);
