@@ -427,6 +427,36 @@ TEST(random_tables_are_distinct_and_allowed)
     arena_free(a);
 }
 
+/* Memory that held something else: every byte is 1. */
+TEST(a_pattern_in_used_memory_is_the_same)
+{
+    static const char *const exprs[] = { "cols([2,5])", "rows([1])+cols([0,1,2])", "random(2)",
+                                         "global(2)+window(3)", "tile(2,window(1))&!self", "log",
+                                         "stride(3)+block(4)" };
+    enum { ROOM = 1 << 20 };
+
+    for (size_t x = 0; x < sizeof(exprs) / sizeof(*exprs); x++) {
+        Arena    *clean = arena_new(), *used = arena_new();
+        ArenaMark mark = arena_mark(used);
+        Pattern  *a, *b;
+
+        memset(arena_alloc(used, ROOM, 1), 1, ROOM);
+        arena_release(used, mark);
+        a = parsed(clean, 24, exprs[x]);
+        b = parsed(used, 24, exprs[x]);
+        for (int64_t cell = 0; cell < 24 * 24; cell++) {
+            bool in, also;
+
+            pattern_cell(a, 0, cell / 24, cell % 24, &in);
+            pattern_cell(b, 0, cell / 24, cell % 24, &also);
+            CHECK(in == also, "%s: cell %d", exprs[x], (int)cell);
+        }
+        assert_int_equal(pattern_count(a), pattern_count(b));
+        arena_free(clean);
+        arena_free(used);
+    }
+}
+
 /* Runs in any order, also of one row and over each other; whichever allocation fails, it is told. */
 TEST(a_list_of_runs_is_a_pattern_or_an_error)
 {
