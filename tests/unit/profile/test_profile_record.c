@@ -67,6 +67,36 @@ TEST(json_holds_the_contract)
     record_free(&r);
 }
 
+TEST(json_has_the_quality_of_each_head)
+{
+    Record  r = filled();
+    json_t *root, *heads;
+
+    r.head_count = 2;
+    r.by_head = calloc(2, sizeof(*r.by_head));
+    assert_non_null(r.by_head);
+    for (int h = 0; h < 2; h++) {
+        r.by_head[h].mass_mean = number_of(0.5 + 0.25 * h);
+        r.by_head[h].worst_count = 2;
+        r.by_head[h].worst[1] = (WorstQuery){ .query = 4 + h, .head = h, .value = 0.125 };
+    }
+    root = record_parsed(&r);
+    heads = json_at(root, "quality.heads");
+    assert_int_equal(json_array_size(heads), 2);
+    for (int h = 0; h < 2; h++) {
+        json_t *head = json_array_get(heads, (size_t)h), *worst;
+
+        assert_int_equal(json_integer_value(json_at(head, "head")), h);
+        CHECK_WITHIN(json_number_value(json_at(head, "mass_mean")), 0.5 + 0.25 * h, 0);
+        worst = json_array_get(json_at(head, "worst"), 1);
+        assert_int_equal(json_integer_value(json_at(worst, "query")), 4 + h);
+        CHECK_WITHIN(json_number_value(json_at(worst, "value")), 0.125, 0);
+    }
+    assert_true(json_is_array(json_at(root, "stages"))); /* beside it, not in it */
+    json_decref(root);
+    record_free(&r);
+}
+
 TEST(not_measured_is_null)
 {
     static const char *const nulls[] = {
