@@ -404,4 +404,20 @@ TEST(a_span_holds_its_share_of_the_row)
     check_spans("gated-deltanet", 70, 0.95);
 }
 
+/* Of equal cells the last half holds exactly the half. */
+TEST(a_span_of_equal_cells_is_their_share)
+{
+    Fixture f = fixture_new(12);
+    Tensor  span;
+
+    fixture_fill(&f, "gates", 2, (int64_t[]){ 12, KEY_SIZE }, 1);
+    for (int64_t x = 0; x < HEADS * 12 * KEY_SIZE; x++)
+        tensor_f32(&f.q)[x] = tensor_f32(&f.k)[x] = 1;
+    fixture_run(&f, "gla", "span_mass=0.5,scale=1", true);
+    span = fixture_view(&f, "span");
+    for (int64_t row = 0; row < HEADS * 12; row++)
+        assert_int_equal(tensor_i32(&span)[row], row % 12 / 2 + 1);
+    fixture_free(&f);
+}
+
 SUITE(NULL, NULL)
