@@ -374,6 +374,21 @@ static long status_of(const char *name)
     return value;
 }
 
+/* Of this process's addresses, an arena has none once it is freed. */
+TEST(a_freed_arena_gives_its_memory_back)
+{
+    enum { LARGE = 64 << 20, TIMES = 5 };
+    long kib = status_of("VmSize:");
+
+    for (int i = 0; i < TIMES; i++) {
+        Arena *arena = arena_new();
+
+        assert_non_null(arena_alloc(arena, LARGE, 1));
+        arena_free(arena);
+    }
+    CHECK(status_of("VmSize:") < kib + (LARGE >> 10), "%ld KiB more", status_of("VmSize:") - kib);
+}
+
 /* Each thread has a stack: of 100 there is room for a few. */
 TEST(a_pool_that_cannot_start_leaves_no_thread)
 {
