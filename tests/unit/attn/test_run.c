@@ -206,6 +206,40 @@ TEST(a_table_entry_that_is_no_index_is_refused)
     }
 }
 
+/* Weights of longer vectors, of which the first 16 or 32 numbers are taken together. */
+TEST(wide_heads_have_the_weights_of_their_scores)
+{
+    enum { WIDE = 37 };
+    static float numbers[3][N * WIDE];
+    RunSpec      spec = { .mechanism = mechanism_find("full"), .views = true };
+    Tensor      *all[] = { &spec.q, &spec.k, &spec.v };
+    Rng          rng = rng_named(1, "wide");
+    Run         *r;
+
+    for (int x = 0; x < 3; x++) {
+        rng_fill_normal(&rng, numbers[x], N * WIDE, 1);
+        *all[x] = tensor_of(DT_F32, 3, (int64_t[]){ 1, N, WIDE }, numbers[x]);
+    }
+    r = run_new(&spec);
+    run_execute(r);
+    for (int64_t i = 0; i < N; i++) {
+        double score[N], sum = 0;
+        float  row[N];
+
+        view_read(run_view(r, "weights"), 0, i, 0, N, 1, row);
+        for (int64_t j = 0; j < N; j++) {
+            score[j] = 0;
+            for (int64_t c = 0; c < WIDE; c++)
+                score[j] += (double)numbers[0][i * WIDE + c] * (double)numbers[1][j * WIDE + c];
+            score[j] = exp(score[j] / sqrt(WIDE));
+            sum += score[j];
+        }
+        for (int64_t j = 0; j < N; j++)
+            CHECK_NEAR((double)row[j], score[j] / sum, 1e-6);
+    }
+    run_free(r);
+}
+
 /* Drawn by pieces: the last is shorter, and together they are what is drawn at once. */
 TEST(a_long_tensor_is_drawn_as_a_whole_and_nothing_behind_it)
 {
