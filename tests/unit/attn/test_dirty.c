@@ -1,4 +1,4 @@
-/* test_dirty.c -- memory that held something else changes nothing: what a run reads it has written. */
+/* test_dirty.c -- memory that held something else changes no run: what it reads it has written. */
 
 #include "unit/mech_fixture.h"
 
