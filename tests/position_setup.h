@@ -31,6 +31,8 @@ static inline void probe_run(Run *r, const void *opaque)
 
     if (run_failed(r))
         return;
+    assert_true(!tensor_given(&in.distance) || in.distance.shape[0] == 1 ||
+                in.distance.shape[0] == r->h);
     for (int64_t t = 0; t < r->h; t++)
         for (int64_t i = 0; i < r->n; i++)
             for (int64_t j = 0; j < r->m; j++)

@@ -219,6 +219,7 @@ static inline void check_flops(const Fixture *f)
 
     assert_true(run_closed_form(f->run, &closed, &bound));
     assert_true(counted.score <= closed.score * (1 + 1e-12));
+    assert_true(flops_total(counted) <= flops_total(closed) * (1 + 1e-9));
     if (!bound) {
         assert_true(fabs(flops_total(counted) - flops_total(closed)) <=
                     1e-9 * flops_total(closed));

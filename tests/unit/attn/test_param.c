@@ -87,6 +87,7 @@ static const struct {
     { "self=maybe", "true or false" }, { "mode=twice", "none of once, count" },
     { "terms=[c2c]", "none of c2p, p2c, p2p" }, { "global=[1,x]", "expected a list" },
     { "global=[1", "expected a list" }, { "global=-1", "at least 0" },
+    { "global=[,5]", "expected a list" }, { "global=[1 2]", "expected a list" },
     { "table=3", "give it as table=@FILE.npy" }, { "window", "expected name=value" },
     { "window=99999999999999999999", "expected an integer" },
 };
@@ -172,10 +173,30 @@ TEST(a_number_or_one_for_each_head)
     assignments_free(&given);
 }
 
+TEST(a_tensor_has_a_name_of_a_limited_length)
+{
+    static const char *const names[] = { "", "a b" };
+    Tensor                   t = tensor_of(DT_F32, 1, (int64_t[]){ 0 }, NULL);
+    Assignments              given = { 0 };
+    Error                    err = ERROR_INIT;
+    char                     name[sizeof(given.items->name) + 1] = "";
+
+    for (size_t x = 0; x < sizeof(names) / sizeof(*names); x++)
+        assert_false(assignments_set_tensor(&given, names[x], t, "@a.npy", &err));
+    memset(name, 'a', sizeof(name) - 1);
+    assert_false(assignments_set_tensor(&given, name, t, "@a.npy", &err));
+    assert_non_null(strstr(err.text, "expected 1 to"));
+    name[sizeof(name) - 2] = 0;
+    assert_true(assignments_set_tensor(&given, name, t, "@a.npy", &err));
+    assert_int_equal(given.count, 1);
+    assignments_free(&given);
+}
+
 TEST(values_print_as_they_are_read)
 {
     check_print("window", "window=12", "12");
     check_print("offset", "", "auto");
+    check_print("offset", "offset=-3", "-3");
     check_print("scale", "scale=0.1", "0.1");
     check_print("self", "self=no", "false");
     check_print("mode", "mode=count", "count");

@@ -464,6 +464,34 @@ TEST(distances_follow_their_table)
     arena_free(arena);
 }
 
+/* Columns and distances of each head against the rule; neighbours that both allow are apart. */
+TEST(lines_are_columns_and_distances)
+{
+    enum { N = 40, COUNT = 6 };
+    Arena       *arena = arena_new();
+    PatternShape s = { .heads = 2, .n = N, .m = N };
+    int32_t      cols[2 * COUNT] = { 0, 1, 2, 9, 20, 39, 3, 4, 11, 12, 13, 30 };
+    int32_t      offs[2 * COUNT] = { 0, 1, 5, 6, 7, 39, 0, 2, 3, 10, 11, 12 };
+    Tensor       columns = tensor_of(DT_I32, 2, (int64_t[]){ 2, COUNT }, cols);
+    Tensor       offsets = tensor_of(DT_I32, 2, (int64_t[]){ 2, COUNT }, offs);
+    Pattern     *p = pattern_lines(arena, s, &columns, &offsets);
+
+    for (int64_t x = 0; x < 2 * N * N; x++) {
+        int64_t i = x / N % N, j = x % N, head = x / N / N;
+        uint8_t want = 0;
+        bool    in;
+        uint8_t bits = pattern_cell(p, head, i, j, &in);
+
+        for (int64_t c = head * COUNT; c < (head + 1) * COUNT && j <= i; c++) {
+            want |= cols[c] == j ? COMPONENT_GLOBAL : 0;
+            want |= offs[c] == i - j ? COMPONENT_STRIDED : 0;
+        }
+        assert_int_equal(in, want != 0);
+        assert_int_equal(bits, want);
+    }
+    arena_free(arena);
+}
+
 /* Keys that stay to a query of their own, past places where the runs are stored; against the
  * rule. */
 TEST(lasting_keys_stay_to_their_last_query)

@@ -98,7 +98,7 @@ static int64_t delta_plain(int64_t a, int64_t b, int64_t k)
     return a - b >= k ? 2 * k - 1 : a - b + k;
 }
 
-/* variant: terms as bits 1 c2p, 2 p2c, 4 p2p, and 8: the code's index */
+/* variant: terms as bits 1 c2p, 2 p2c, 4 p2p; 8: the code's index, heads share keys; 16: queries */
 static double disentangled_formula(const Setup *s, int64_t head, int64_t i, int64_t j)
 {
     int64_t p = (int64_t)where(s, i), k = s->a.shape[s->a.rank - 2] / 2;
@@ -196,7 +196,8 @@ static void disentangled_prepare(Setup *s, int variant)
 
     s->a = variant & 8 ? give(s, "pos_key", 2, (int64_t[]){ 2 * k, s->d })
                        : give(s, "pos_key", 3, (int64_t[]){ s->h, 2 * k, s->d });
-    s->b = give(s, "pos_query", 3, (int64_t[]){ s->h, 2 * k, s->d });
+    s->b = variant & 16 ? give(s, "pos_query", 2, (int64_t[]){ 2 * k, s->d })
+                        : give(s, "pos_query", 3, (int64_t[]){ s->h, 2 * k, s->d });
     snprintf(text, sizeof(text), "pos_terms=[%s%s%s]", variant & 1 ? "c2p," : "",
              variant & 2 ? "p2c," : "", variant & 4 ? "p2p" : "");
     set(s, text);
@@ -222,8 +223,8 @@ TEST(test_formulas)
     }
     for (int variant = 0; variant < 3; variant++)
         check_formula("xl", xl_prepare, variant, xl_formula);
-    for (int variant = 1; variant < 16; variant++)
-        if (variant != 8)
+    for (int variant = 1; variant < 32; variant++)
+        if (variant & 7)
             check_formula("disentangled", disentangled_prepare, variant, disentangled_formula);
 }
 
@@ -380,6 +381,13 @@ TEST(test_disentangled_log_distances)
 
         near(shown(run, "scores", 0, x, 0), (double)(8 + f), 0);
         near(shown(run, "scores", 0, 0, x), (double)(8 - f), 0);
+    }
+    run_free(run);
+    set(&s, "pos_max_distance=6"); /* the last that is squeezed is the first beyond k/2 */
+    run = run_probe(&s, "disentangled");
+    for (int64_t x = 0; x < 40; x++) {
+        near(shown(run, "scores", 0, x, 0), (double)(8 + (x <= 4 ? x : 7)), 0);
+        near(shown(run, "scores", 0, 0, x), (double)(8 - (x <= 4 ? x : 7)), 0);
     }
     run_free(run);
     setup_close(&s);

@@ -177,6 +177,17 @@ TEST(heads_are_united)
         }
 }
 
+/* A row keeps few runs: those of two heads that overlap are one. */
+TEST(a_row_of_several_heads_takes_no_more_room)
+{
+    ReachLayer *two = layer_of("band(0,9);band(-9,0)", 2, 71, false, 0);
+    ReachLayer *one = layer_of("band(-9,9)", 1, 71, false, 0);
+
+    assert_int_equal(reach_layer_bytes(two), reach_layer_bytes(one));
+    reach_layer_free(two);
+    reach_layer_free(one);
+}
+
 TEST(layers_may_differ)
 {
     static const char *const stacks[][LAYERS] = {

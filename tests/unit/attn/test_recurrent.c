@@ -366,4 +366,58 @@ TEST(rwkv7_recalls_a_small_value_behind_large_ones)
     fixture_free(&f);
 }
 
+/* The span of a row: as many of its last cells as hold the share of its mass that is asked for. */
+static void check_spans(const char *id, int64_t n, double share)
+{
+    Fixture f = fixture_new(n);
+    char    params[40];
+    Tensor  weights, span;
+
+    snprintf(params, sizeof(params), "span_mass=%g", share);
+    fixture_run(&f, id, params, true);
+    weights = fixture_view(&f, "weights");
+    span = fixture_view(&f, "span");
+    for (int64_t row = 0; row < HEADS * n; row++) {
+        const float *w = tensor_f32(&weights) + row * n;
+        int64_t      i = row % n, cells = tensor_i32(&span)[row];
+        double       total = 0, held = 0;
+
+        for (int64_t j = 0; j <= i; j++)
+            total += fabs((double)w[j]);
+        for (int64_t j = i; j > i - cells; j--)
+            held += fabs((double)w[j]);
+        CHECK(held >= share * total * (1 - 1e-5), "%s: row %lld: %lld cells hold %g of %g", id,
+              (long long)i, (long long)cells, held, total);
+        held -= cells ? fabs((double)w[i - cells + 1]) : 0;
+        CHECK(cells <= 1 || held <= share * total * (1 + 1e-5), "%s: row %lld: fewer do", id,
+              (long long)i);
+    }
+    fixture_free(&f);
+}
+
+TEST(a_span_holds_its_share_of_the_row)
+{
+    for (size_t x = 0; x < sizeof(ids) / sizeof(*ids); x++) {
+        check_spans(ids[x], 70, 0.5);
+        check_spans(ids[x], 70, 0.95);
+    }
+    check_spans("gated-deltanet", 70, 0.95);
+}
+
+/* Of equal cells the last half holds exactly the half. */
+TEST(a_span_of_equal_cells_is_their_share)
+{
+    Fixture f = fixture_new(12);
+    Tensor  span;
+
+    fixture_fill(&f, "gates", 2, (int64_t[]){ 12, KEY_SIZE }, 1);
+    for (int64_t x = 0; x < HEADS * 12 * KEY_SIZE; x++)
+        tensor_f32(&f.q)[x] = tensor_f32(&f.k)[x] = 1;
+    fixture_run(&f, "gla", "span_mass=0.5,scale=1", true);
+    span = fixture_view(&f, "span");
+    for (int64_t row = 0; row < HEADS * 12; row++)
+        assert_int_equal(tensor_i32(&span)[row], row % 12 / 2 + 1);
+    fixture_free(&f);
+}
+
 SUITE(NULL, NULL)

@@ -97,11 +97,13 @@ TEST(rows_of_products_that_cancel_sum_to_1)
 
         k[x] = t == d - 1 && d % 2 ? 0 : tensor_f32(&f.q)[pair] * (t % 2 ? 1 : -1.0005f);
     }
-    for (int width = 1; width <= 5; width += 2) {
+    for (int width = 1; width <= 7; width += 2) {
         char   params[32];
         double far;
 
-        snprintf(params, sizeof(params), "window=%d", width);
+        for (int64_t t = 0; width == 7 && t < HEADS * KEY_SIZE; t++) /* the last key is short */
+            k[(t / KEY_SIZE * f.n + f.n - 1) * KEY_SIZE + t % KEY_SIZE] *= 1e-3f;
+        snprintf(params, sizeof(params), "window=%d", width == 7 ? 1 : width);
         far = furthest(fixture_run(&f, "window", params, false), "weights");
         if (far > 1e-6)
             fprintf(stderr, "window=%d: %g\n", width, far);

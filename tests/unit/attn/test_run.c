@@ -206,4 +206,96 @@ TEST(a_table_entry_that_is_no_index_is_refused)
     }
 }
 
+/* ---- heads of a size that is not the usual ------------------------------------------ */
+
+#define WIDEST 300
+
+static float wide[3][N * WIDEST];
+
+static Run *run_of_wide(const char *mechanism, int64_t width)
+{
+    RunSpec spec = { .mechanism = mechanism_find(mechanism), .views = true, .causal = true };
+    Tensor *all[] = { &spec.q, &spec.k, &spec.v };
+    Rng     rng = rng_named(1, "wide");
+    Run    *r;
+
+    for (int x = 0; x < 3; x++) {
+        rng_fill_normal(&rng, wide[x], N * width, 1);
+        *all[x] = tensor_of(DT_F32, 3, (int64_t[]){ 1, N, width }, wide[x]);
+    }
+    r = run_new(&spec);
+    run_execute(r);
+    assert_int_equal(r->err.code, ERR_NONE);
+    return r;
+}
+
+/* Of 37 numbers the first 32 are taken together. */
+TEST(wide_heads_have_the_weights_of_their_scores)
+{
+    enum { WIDE = 37 };
+    Run *r = run_of_wide("full", WIDE);
+
+    for (int64_t i = 0; i < N; i++) {
+        double score[N], sum = 0;
+        float  row[N];
+
+        view_read(run_view(r, "weights"), 0, i, 0, N, 1, row);
+        for (int64_t j = 0; j <= i; j++) {
+            score[j] = 0;
+            for (int64_t c = 0; c < WIDE; c++)
+                score[j] += (double)wide[0][i * WIDE + c] * (double)wide[1][j * WIDE + c];
+            score[j] = exp(score[j] / sqrt(WIDE));
+            sum += score[j];
+        }
+        for (int64_t j = 0; j < N; j++)
+            CHECK_NEAR((double)row[j], j <= i ? score[j] / sum : 0, 1e-6);
+    }
+    run_free(r);
+}
+
+/* A row of a state's matrix takes scratch of its own from 256 channels on. */
+TEST(weights_of_a_wide_state_give_its_output)
+{
+    Run *r = run_of_wide("retnet", WIDEST);
+
+    for (int64_t i = 0; i < N; i++) {
+        float row[N];
+
+        view_read(run_view(r, "weights"), 0, i, 0, N, 1, row);
+        for (int64_t c = 0; c < WIDEST; c++) {
+            double sum = 0;
+
+            for (int64_t j = 0; j < N; j++)
+                sum += (double)row[j] * (double)wide[2][j * WIDEST + c];
+            CHECK_NEAR((double)tensor_f32(&r->out)[i * WIDEST + c], sum, 1e-5);
+        }
+    }
+    run_free(r);
+}
+
+/* Drawn by pieces: the last is shorter, and together they are what is drawn at once. */
+TEST(a_long_tensor_is_drawn_as_a_whole_and_nothing_behind_it)
+{
+    enum { COUNT = 2 * 65536 + 10, ROOM = 4 * 65536 };
+    Data    data;
+    RunSpec spec = spec_on(&data, "full");
+    Run    *r = run_new(&spec);
+    float  *drawn = malloc(ROOM * sizeof(*drawn)), *once = malloc(COUNT * sizeof(*once));
+    Rng     rng = rng_named(1, "pieces"), same = rng;
+
+    assert_true(drawn && once);
+    for (int64_t x = 0; x < ROOM; x++)
+        drawn[x] = 7;
+    run_draw(r, &rng, (Init){ INIT_UNIFORM, 1 },
+             tensor_of(DT_F32, 1, (int64_t[]){ COUNT }, drawn));
+    rng_fill_uniform(&same, once, COUNT, -1, 1);
+    assert_memory_equal(drawn, once, COUNT * sizeof(*once));
+    assert_true(rng.at == same.at);
+    for (int64_t x = COUNT; x < ROOM; x++)
+        assert_true(drawn[x] == 7);
+    free(drawn);
+    free(once);
+    run_free(r);
+}
+
 SUITE(NULL, NULL)

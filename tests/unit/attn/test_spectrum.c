@@ -164,6 +164,12 @@ TEST(directions_that_span_all_are_exact)
     for (int64_t i = 0; i < b.count; i++)
         CHECK(fabs(b.found[i] - b.exact[i]) < 1e-12, "%lld", (long long)i);
     free(a);
+    a = product(9, 40, 9, s); /* there are no more directions than rows */
+    b = both_ways(a, 9, 40, 9, NULL);
+    assert_int_equal(b.count, 9);
+    for (int64_t i = 0; i < b.count; i++)
+        CHECK(fabs(b.found[i] - b.exact[i]) < 1e-12, "%lld of columns", (long long)i);
+    free(a);
 }
 
 TEST(threads_do_not_change_a_bit)

@@ -91,4 +91,28 @@ TEST(a_piece_of_a_row_is_that_part_and_nothing_beside_it)
     assert_true(found > 300);
 }
 
+TEST(a_rectangle_is_inside_its_view)
+{
+    static const struct {
+        int64_t plane, i, rows, j, cols;
+        bool    inside;
+    } cases[] = { { 1, 0, 9, 0, 9, true },   { 0, 8, 1, 8, 1, true },   { 0, 9, 0, 9, 0, true },
+                  { 2, 0, 9, 0, 9, false },  { -1, 0, 9, 0, 9, false }, { 0, -1, 2, 0, 9, false },
+                  { 0, 0, 9, -1, 2, false }, { 0, 1, 9, 0, 9, false },  { 0, 0, 9, 1, 9, false },
+                  { 0, 0, -1, 0, 9, false }, { 0, 0, 9, 0, -1, false } };
+    Fixture     f = fixture_new(9);
+    const View *view = run_view(fixture_run(&f, "full", "", false), "weights");
+
+    for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++) {
+        float cells[9 * 9];
+        Error err = ERROR_INIT;
+        bool  read = view_read_rect(view, cases[x].plane, cases[x].i, cases[x].rows, cases[x].j,
+                                    cases[x].cols, cells, &err);
+
+        CHECK(read == cases[x].inside, "case %zu: %s", x, err.text);
+        assert_true(read || strstr(err.text, "are outside 2 planes of 9 x 9"));
+    }
+    fixture_free(&f);
+}
+
 SUITE(NULL, NULL)

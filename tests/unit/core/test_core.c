@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -356,6 +357,59 @@ TEST(threads_do_each_item_once)
     free(items);
 }
 
+#ifndef ATTNSCOPE_SANITIZED /* whose own memory for a thread would be refused too */
+
+/* A number of this process as the system has it. */
+static long status_of(const char *name)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char  line[256];
+    long  value = -1;
+
+    assert_non_null(file);
+    while (value < 0 && fgets(line, sizeof(line), file))
+        if (!strncmp(line, name, strlen(name)))
+            value = strtol(line + strlen(name), NULL, 10);
+    fclose(file);
+    return value;
+}
+
+/* Of this process's addresses, an arena has none once it is freed. */
+TEST(a_freed_arena_gives_its_memory_back)
+{
+    enum { LARGE = 64 << 20, TIMES = 5 };
+    long kib = status_of("VmSize:");
+
+    for (int i = 0; i < TIMES; i++) {
+        Arena *arena = arena_new();
+
+        assert_non_null(arena_alloc(arena, LARGE, 1));
+        arena_free(arena);
+    }
+    CHECK(status_of("VmSize:") < kib + (LARGE >> 10), "%ld KiB more", status_of("VmSize:") - kib);
+}
+
+/* Each thread has a stack: of 100 there is room for a few. */
+TEST(a_pool_that_cannot_start_leaves_no_thread)
+{
+    struct rlimit before, few;
+    long          threads = status_of("Threads:"), kib = status_of("VmSize:");
+    Threads      *pool;
+
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    few = before;
+    few.rlim_cur = (rlim_t)(kib + 48 * 1024) * 1024;
+    assert_int_equal(setrlimit(RLIMIT_AS, &few), 0);
+    pool = threads_new(100);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_null(pool);
+    for (int i = 0; i < 1000 && status_of("Threads:") > threads; i++)
+        usleep(1000); /* the system may count one for a moment after it was joined */
+    assert_true(status_of("Threads:") <= threads);
+}
+
+#endif
+
 TEST(json_is_written_with_its_commas)
 {
     Text text = { 0 };
@@ -471,6 +525,9 @@ TEST(sizes_read_well)
     assert_string_equal(format_progress(12, -1, text, sizeof(text)), "12 s");
     assert_string_equal(format_count(-2.5e9, text, sizeof(text)), "-2.5 G"); /* a difference */
     assert_string_equal(format_bytes(-3 * 1024 * 1024, text, sizeof(text)), "-3.0 MiB");
+    assert_string_equal(format_bytes(-0x1p73, text, sizeof(text)), "-8.59e+09 TiB");
+    assert_string_equal(format_count(-999400, text, sizeof(text)), "-999 k");
+    assert_string_equal(format_percent(-12.3456, text, sizeof(text)), "-1235 %");
 }
 
 TEST(a_whole_number_may_have_a_unit)

@@ -20,6 +20,21 @@ TEST(every_character_comes_back)
     }
 }
 
+TEST(controls_are_two_blocks_and_delete)
+{
+    static const struct {
+        uint32_t first, last; /* that are controls */
+    } blocks[] = { { 0, 0x1F }, { 0x7F, 0x9F } };
+
+    for (uint32_t code = 0; code < 0x200; code++) {
+        bool control = false;
+
+        for (size_t x = 0; x < sizeof(blocks) / sizeof(*blocks); x++)
+            control |= code >= blocks[x].first && code <= blocks[x].last;
+        CHECK(utf8_is_control(code) == control, "U+%04X", (unsigned)code);
+    }
+}
+
 /* A sequence of four bytes is accepted exactly when encoding its character gives it back. */
 TEST(only_the_shortest_form)
 {

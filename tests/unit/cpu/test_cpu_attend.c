@@ -559,7 +559,22 @@ static Pattern *causal(Arena *a, PatternShape s)
     return pattern_causal(a, s);
 }
 
-static void fail_one_by_one(Shape s, Pattern *(*make)(Arena *, PatternShape))
+/* Each head has keys of its own: a row some, without a step, of one 64 of all. */
+static Pattern *clumped(Arena *a, PatternShape s)
+{
+    enum { KEYS = 12 };
+    int64_t shape[3] = { s.heads, s.n, KEYS };
+    Tensor  table = tensor_new(a, DT_I32, 3, shape);
+
+    for (int64_t x = 0; x < tensor_count(&table); x++) {
+        int64_t row = x / KEYS, key = x % KEYS * 5 + x % KEYS % 2;
+
+        tensor_i32(&table)[x] = (int32_t)(row * 7 % (s.m / 64) * 64 + key);
+    }
+    return pattern_table(a, s, &table, 1);
+}
+
+static void fail_one_by_one(Shape s, Pattern *(*make)(Arena *, PatternShape), int terms)
 {
     bool done = false;
 
@@ -567,7 +582,7 @@ static void fail_one_by_one(Shape s, Pattern *(*make)(Arena *, PatternShape))
         Case c = case_new(s, 2, 1);
 
         c.pattern = make(c.f.run->arena, pattern_shape(&c));
-        add_terms(&c, 15);
+        add_terms(&c, terms);
         arena_fail_at(c.f.run->arena, k);
         cpu_attend(c.f.run, &c.in, c.pattern, &c.out, &c.cells);
         done = c.f.run->err.code == ERR_NONE;
@@ -580,9 +595,10 @@ static void fail_one_by_one(Shape s, Pattern *(*make)(Arena *, PatternShape))
 
 TEST(failed_allocations)
 {
-    fail_one_by_one((Shape){ 2, 1, 40, 40, 8, 8 }, causal);
-    fail_one_by_one((Shape){ 2, 1, 40, 40, 8, 8 }, narrow);
-    fail_one_by_one((Shape){ 2, 1, 140, 140, 8, 8 }, scattered);
+    fail_one_by_one((Shape){ 2, 1, 40, 40, 8, 8 }, causal, 15);
+    fail_one_by_one((Shape){ 2, 1, 40, 40, 8, 8 }, narrow, 15);
+    fail_one_by_one((Shape){ 2, 1, 140, 140, 8, 8 }, scattered, 15);
+    fail_one_by_one((Shape){ 2, 2, 512, 512, 8, 8 }, clumped, 0);
 }
 
 TEST(cancelled_before_it_begins)

@@ -178,6 +178,8 @@ static void check_row(const ChooseKeys *in, const ChosenKeys *got, int64_t heads
 {
     int64_t    count = choose_candidates(in, i), at = set * got->n + i;
     int64_t    takes = in->most ? min_i64(in->most, count) : count;
+    bool       scores = in->kind == CHOOSE_SCORES && takes > 0;
+    double     least = scores ? HUGE_VAL : 0; /* of what is no score nothing is told */
     Candidate *all = calloc((size_t)max_i64(1, count), sizeof(*all));
 
     for (int64_t j = 0; j < count; j++)
@@ -185,8 +187,12 @@ static void check_row(const ChooseKeys *in, const ChosenKeys *got, int64_t heads
     qsort(all, (size_t)count, sizeof(*all), by_rank);
     qsort(all, (size_t)takes, sizeof(*all), by_place);
     assert_int_equal(got->start[at + 1] - got->start[at], takes);
-    for (int64_t x = 0; x < takes; x++)
+    for (int64_t x = 0; x < takes; x++) {
         assert_int_equal(got->key[got->start[at] + x], all[x].at);
+        least = scores ? fmin(least, all[x].z) : 0;
+    }
+    if (tensor_f32(&got->least)[at] != (float)least) /* both may be infinite */
+        CHECK_NEAR((double)tensor_f32(&got->least)[at], least, 1e-6);
     free(all);
 }
 

@@ -156,7 +156,7 @@ TEST(an_only_square_array_is_weights)
     static const float nan_row[] = { 0.25f, 0.75f, NAN, 0 };
     Bytes       b = npy_of("<f4", "False", "(2, 2)", good, sizeof(good));
     Input      *in = load("picture.npy", &b, NULL);
-    InputChoice first = { .n = 1 };
+    InputChoice first = { .n = 1 }, all = { .n = 2 }, more = { .n = 3 };
 
     check_floats(&in->attn, good, 4);
     assert_int_equal(in->heads, 1);
@@ -167,6 +167,10 @@ TEST(an_only_square_array_is_weights)
     check_floats(&in->attn, good, 1);
     assert_non_null(strstr(in->note, "first 1 of 2"));
     input_free(in);
+    in = load("picture.npy", &b, &all);
+    check_floats(&in->attn, good, 4);
+    input_free(in);
+    refuse("picture.npy", &b, &more, ERR_DATA, "2 positions|first 3");
 
     b = npy_of("<f4", "False", "(2, 2)", bad, sizeof(bad));
     refuse("picture.npy", &b, NULL, ERR_DATA, "picture|row 0|0.95");

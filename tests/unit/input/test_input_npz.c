@@ -480,6 +480,50 @@ TEST(a_beginning_is_as_loaded)
         }
 }
 
+TEST(tensors_that_do_not_agree_are_no_input)
+{
+    static float values[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    Tensor       wide = tensor_of(DT_F32, 2, (int64_t[]){ 2, 4 }, values);
+    Tensor       t = tensor_of(DT_F32, 2, (int64_t[]){ 4, 2 }, values);
+    Error        err = ERROR_INIT;
+
+    assert_null(input_from_tensors(&t, &t, &wide, NULL, NULL, &err));
+    assert_int_equal(err.code, ERR_DATA);
+}
+
+/* A text or a picture is listed as one entry. */
+TEST(texts_and_pictures_are_listed)
+{
+    static const struct {
+        const char *name, *bytes, *kind, *entry, *dtype;
+        int64_t     rank, shape[2];
+    } cases[] = { { "t.txt", "a b a", "text", "tokens", "text", 1, { 3 } },
+                  { "t.ppm", "P5 3 2 255 abcdef", "image", "pixels", "u8", 2, { 2, 3 } } };
+
+    for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++) {
+        Bytes        b = { .size = 0 };
+        char         folder[64], path[128];
+        InputListing listing;
+        Error        err = ERROR_INIT;
+
+        bytes_text(&b, cases[x].bytes);
+        temporary_folder(folder);
+        write_file(folder, cases[x].name, &b, path);
+        CHECK(input_list(path, &listing, &err), "%s", err.text);
+        assert_string_equal(listing.kind, cases[x].kind);
+        assert_int_equal(listing.count, 1);
+        assert_string_equal(listing.entries[0].name, cases[x].entry);
+        assert_string_equal(listing.entries[0].dtype, cases[x].dtype);
+        assert_int_equal(listing.entries[0].rank, cases[x].rank);
+        assert_int_equal(listing.entries[0].bytes, b.size);
+        for (int64_t axis = 0; axis < cases[x].rank; axis++)
+            assert_int_equal(listing.entries[0].shape[axis], cases[x].shape[axis]);
+        input_listing_free(&listing);
+        unlink(path);
+        rmdir(folder);
+    }
+}
+
 /* A beginning owns its words, also the warning. */
 TEST(a_beginning_keeps_the_warning)
 {

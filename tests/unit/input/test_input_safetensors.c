@@ -292,4 +292,66 @@ TEST(what_is_written_is_read_back)
     rmdir(folder);
 }
 
+/* A control character of a name is not shown, a space is. */
+TEST(a_dtype_is_told_as_it_is_written)
+{
+    const char *header = "{\"q\":{\"dtype\":\"F 3\\u00012\",\"shape\":[12],"
+                         "\"data_offsets\":[0,48]}}";
+    Bytes       b = safetensors_of(header, twelve, sizeof(twelve));
+
+    refuse("t.safetensors", &b, NULL, ERR_FORMAT, "F 3?2");
+}
+
+/* [h,d,n] by the metadata, where q is [d,n] only. */
+TEST(a_layout_names_axes_that_may_be_absent)
+{
+    static const float turned[] = { 1, 3, 2, 4 };
+    static const char *const layouts[] = { "d,n", "h,d,n", "1,h,d,n" };
+
+    for (size_t x = 0; x < sizeof(layouts) / sizeof(*layouts); x++) {
+        char   metadata[80];
+        Bytes  b;
+        Input *in;
+
+        snprintf(metadata, sizeof(metadata), "\"__metadata__\":{\"layout\":\"%s\"},",
+                 layouts[x]);
+        b = whole(metadata);
+        in = load("t.safetensors", &b, NULL);
+        check_floats(&in->q, turned, 4);
+        input_free(in);
+    }
+    refuse_whole("\"__metadata__\":{\"layout\":\"1,n,d,h,L\"},", "layout");
+}
+
+/* Columns around each query are absent behind the last one: [heads, n, columns], of two heads. */
+TEST(relative_columns_are_told_from_keys)
+{
+    enum { FIRST = 2, LAST = 11 }; /* last columns of rows 0 and 3 of head 0 */
+    static const struct {
+        float first, last;
+        bool  relative;
+    } cases[] = { { 0.5f, 0, true }, { 0.5f, 0.5f, false }, { 0, 0, false }, { 0, 0.5f, false } };
+    const char *header = "{\"attn\":{\"dtype\":\"F32\",\"shape\":[2,4,3],"
+                         "\"data_offsets\":[0,96]}}";
+
+    for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++) {
+        float  weights[24];
+        Bytes  b;
+        Input *in;
+
+        for (int c = 0; c < 24; c++)
+            weights[c] = 0.25f;
+        weights[FIRST] = cases[x].first;
+        weights[LAST] = cases[x].last;
+        b = safetensors_of(header, weights, sizeof(weights));
+        if (cases[x].relative) {
+            refuse("t.safetensors", &b, NULL, ERR_DATA, "attn|(2,4,3)|look relative");
+            continue;
+        }
+        in = load("t.safetensors", &b, NULL);
+        assert_int_equal(in->m, 3);
+        input_free(in);
+    }
+}
+
 SUITE(NULL, NULL)

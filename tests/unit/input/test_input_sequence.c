@@ -248,6 +248,10 @@ TEST(colour_pictures_are_read)
     for (int i = 0; i < 6; i++)
         for (int c = 0; c < 3; c++)
             assert_true(v[32 * i + c] == (rgb[3 * i + c] ? 1 : -1));
+    for (int i = 0; i < 6; i++)
+        CHECK_NEAR((double)tensor_f32(&in->pixels)[i],
+                   (0.299 * rgb[3 * i] + 0.587 * rgb[3 * i + 1] + 0.114 * rgb[3 * i + 2]) / 255,
+                   1e-6);
     assert_memory_equal(v, v + 32 * 5, 32 * 4); /* the same colour, the same value */
     assert_memory_not_equal(in->q.data, tensor_f32(&in->q) + 32 * 5, 32 * 4);
     input_free(in);

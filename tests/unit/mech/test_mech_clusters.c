@@ -319,4 +319,21 @@ TEST(failed_allocations_are_ordinary_errors)
     fixture_free(&f);
 }
 
+/* An iteration takes the memory that the one before it gave back. */
+TEST(more_iterations_take_no_more_memory)
+{
+    static const char *const params[] = { "kmeans_iters=20", "kmeans_iters=200" };
+    int64_t                  peak[2];
+
+    for (int x = 0; x < 2; x++) {
+        Fixture f = fixture_new(200);
+        Run    *r = fixture_run_at(&f, "clusterformer", params[x], false, false, 0);
+
+        assert_int_equal(r->err.code, ERR_NONE);
+        peak[x] = arena_peak(r->arena);
+        fixture_free(&f);
+    }
+    CHECK(peak[1] - peak[0] < 64 * 1024, "%lld bytes more", (long long)(peak[1] - peak[0]));
+}
+
 SUITE(NULL, NULL)

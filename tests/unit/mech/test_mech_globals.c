@@ -240,6 +240,24 @@ TEST(poolingformer_in_all_its_forms)
 
 /* ---- long-short -------------------------------------------------------------- */
 
+/* The layer input says how segments are weighed, where there is one; else the keys do. */
+TEST(long_short_weighs_the_layer_input)
+{
+    for (int given = 0; given < 2; given++) {
+        Fixture f = given ? fixture_new_x(13) : fixture_new(13);
+        Tensor  moved = given ? f.x : f.k, before, after;
+        int64_t width = given ? FEATURES : KEY_SIZE;
+
+        fixture_run(&f, "long-short", "segment=4,rank=2,short=false", false);
+        before = fixture_view(&f, "projection");
+        tensor_f32(&moved)[5 * width + 1] += 2;
+        fixture_run(&f, "long-short", "segment=4,rank=2,short=false", false);
+        after = fixture_view(&f, "projection");
+        assert_memory_not_equal(before.data, after.data, (size_t)tensor_bytes(&before));
+        fixture_free(&f);
+    }
+}
+
 TEST(long_short_in_all_its_forms)
 {
     static const char *const forms[] = { "rank=1,segment=1", "short=false,chunk=4",

@@ -141,6 +141,22 @@ TEST(sinkhorn_balances_the_columns)
 
 /* Sharp scores that want the blocks 2, 0, 3, 1, but for the last: it wants a block that is taken,
  * and has the one that is left.  The last block is short. */
+/* Rows, then columns: of an entry four operations each. */
+TEST(sinkhorn_charges_each_iteration)
+{
+    double overhead[2];
+
+    for (int x = 0; x < 2; x++) {
+        Fixture f = fixture_new(16);
+
+        fixture_run(&f, "sinkhorn", x ? "block=4,sinkhorn_iters=5" : "block=4,sinkhorn_iters=2",
+                    false);
+        overhead[x] = run_flops(f.run).overhead;
+        fixture_free(&f);
+    }
+    CHECK_NEAR(overhead[1] - overhead[0], 3 * 2 * 4.0 * HEADS * 4 * 4, 0);
+}
+
 TEST(sinkhorn_shows_each_key_once_where_it_was_sorted)
 {
     static const int wants[] = { 2, 0, 3, 0 }, gets[] = { 2, 0, 3, 1 };

@@ -164,6 +164,18 @@ TEST(synthesizers_hold_their_promises)
     }
 }
 
+/* Only a product of factors is made in pieces, of 512 keys; what is folded or tiled is whole. */
+TEST(a_long_row_of_logits_is_one)
+{
+    for (size_t x = 0; x < 4; x++) {
+        Fixture f = fixture_new(530);
+
+        fixture_run(&f, synthesizers[x], "", x % 2);
+        check_weights(&f);
+        fixture_free(&f);
+    }
+}
+
 /* Another token's vector does not move a row; its own does. */
 TEST(rows_look_at_their_own_token)
 {

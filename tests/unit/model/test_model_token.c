@@ -405,6 +405,19 @@ static void patterns_cut_as_their_authors_mean(void **state)
     check_split("\\S+", "a\xE1\xA0\x8E b", "a\xE1\xA0\x8E| |b");
 }
 
+/* How many steps a match may take grows with the piece. */
+static void a_long_piece_is_one_match(void **state)
+{
+    enum { LENGTH = 5001 };
+    char text[LENGTH];
+
+    (void)state;
+    for (int i = 0; i < LENGTH - 1; i++)
+        text[i] = i % 2 ? 'b' : 'a';
+    text[LENGTH - 1] = '\0';
+    check_split("(?:a|b)+", text, text);
+}
+
 /* ---- BPE over characters, unigram -------------------------------------------------- */
 
 #define MARKS                                                                                  \
@@ -895,6 +908,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(longest_added_token_is_taken_first),
         cmocka_unit_test(heap_joins_as_a_plain_search_does),
         cmocka_unit_test(patterns_cut_as_their_authors_mean),
+        cmocka_unit_test(a_long_piece_is_one_match),
         cmocka_unit_test(unknown_characters_become_bytes),
         cmocka_unit_test(unigram_takes_the_largest_sum),
         cmocka_unit_test(words_become_pieces),

@@ -96,6 +96,20 @@ TEST(version_1_is_read_with_its_parents)
     tree_free(&t);
 }
 
+/* Where both versions are mounted, version 2 has a folder of its own. */
+TEST(the_least_of_both_mounts_counts)
+{
+    Tree t = tree_new("0::/job\n");
+
+    tree_file(&t, "unified/job/memory.max", "300000000\n");
+    check_memory(&t, 3e8);
+    tree_file(&t, "job/memory.max", "200000000\n");
+    check_memory(&t, 2e8);
+    tree_file(&t, "unified/memory.max", "100000000\n");
+    check_memory(&t, 1e8);
+    tree_free(&t);
+}
+
 /* A path of the host is not there in the container. */
 TEST(groups_that_are_not_there_are_passed_over)
 {

@@ -67,6 +67,36 @@ TEST(json_holds_the_contract)
     record_free(&r);
 }
 
+TEST(json_has_the_quality_of_each_head)
+{
+    Record  r = filled();
+    json_t *root, *heads;
+
+    r.head_count = 2;
+    r.by_head = calloc(2, sizeof(*r.by_head));
+    assert_non_null(r.by_head);
+    for (int h = 0; h < 2; h++) {
+        r.by_head[h].mass_mean = number_of(0.5 + 0.25 * h);
+        r.by_head[h].worst_count = 2;
+        r.by_head[h].worst[1] = (WorstQuery){ .query = 4 + h, .head = h, .value = 0.125 };
+    }
+    root = record_parsed(&r);
+    heads = json_at(root, "quality.heads");
+    assert_int_equal(json_array_size(heads), 2);
+    for (int h = 0; h < 2; h++) {
+        json_t *head = json_array_get(heads, (size_t)h), *worst;
+
+        assert_int_equal(json_integer_value(json_at(head, "head")), h);
+        CHECK_WITHIN(json_number_value(json_at(head, "mass_mean")), 0.5 + 0.25 * h, 0);
+        worst = json_array_get(json_at(head, "worst"), 1);
+        assert_int_equal(json_integer_value(json_at(worst, "query")), 4 + h);
+        CHECK_WITHIN(json_number_value(json_at(worst, "value")), 0.125, 0);
+    }
+    assert_true(json_is_array(json_at(root, "stages"))); /* beside it, not in it */
+    json_decref(root);
+    record_free(&r);
+}
+
 TEST(not_measured_is_null)
 {
     static const char *const nulls[] = {
@@ -148,6 +178,88 @@ TEST(text_is_short_and_fits_a_terminal)
     record_text(&r, &text);
     assert_non_null(strstr(text_str(&text), "UNSUPPORTED no causal form"));
     assert_null(strstr(text_str(&text), "GF/s"));
+    text_free(&text);
+    record_free(&r);
+}
+
+static void expect_text(const Record *r, const char *expected)
+{
+    Text text = { 0 };
+
+    record_text(r, &text);
+    CHECK(strstr(text_str(&text), expected), "'%s' is not in:\n%s", expected, text_str(&text));
+    text_free(&text);
+}
+
+/* Three digits or four, whatever the unit. */
+TEST(times_have_as_many_digits_as_count)
+{
+    static const struct {
+        double      ms;
+        const char *text;
+    } times[] = { { 0.04567, "45.67 us" },   { 0.1, "0.100 ms" },  { 9.5, "9.500 ms" },
+                  { 10, "10.00 ms" },        { 99.5, "99.50 ms" }, { 100, "100.0 ms" },
+                  { 9999.4, "9999.4 ms" },   { 1e4, "10.00 s" },   { 123456, "123.46 s" } };
+
+    for (size_t x = 0; x < sizeof(times) / sizeof(*times); x++) {
+        Record r = filled();
+        char   line[64];
+
+        r.time.count = 1;
+        r.time.median = number_of(times[x].ms);
+        snprintf(line, sizeof(line), "  time     %s, one run\n", times[x].text);
+        expect_text(&r, line);
+        record_free(&r);
+    }
+}
+
+TEST(the_text_shows_stages_and_the_worst_queries)
+{
+    Record r = filled();
+
+    r.stages[0].iteration = 0; /* the first of several */
+    r.quality.mass_mean = number_of(0.75);
+    r.quality.worst_count = 6;
+    for (int x = 0; x < 6; x++)
+        r.quality.worst[x] = (WorstQuery){ .query = 10 + x, .head = x % 2, .value = 0.125 * x };
+    expect_text(&r, "    draw 0              0.500 ms  25.0        0         -      -         -\n");
+    expect_text(&r, "    attend 4            1.500 ms  75.0      100      30 B   3.33         -\n");
+    expect_text(&r, "  quality  mass kept 0.7500 mean, - p5, - min\n");
+    expect_text(&r, "           worst queries: 10@0 (0), 11@1 (0.125), 12@0 (0.25), 13@1 (0.375), "
+                    "their mass kept\n");
+    expect_text(&r, "  memory   arena 4.0 KiB, heap -, process -; traffic 0 B\n");
+    record_free(&r);
+}
+
+/* Of a run on a GPU: what it was on it, what the host added; nothing of a run that failed. */
+TEST(a_gpu_has_lines_of_its_own)
+{
+    Record r = filled();
+    Text   text = { 0 };
+
+    r.gpu = device_profile_new(r.stage_count);
+    assert_non_null(r.gpu);
+    assert_false(device_idle_share(r.gpu, -1).valid);
+    snprintf(r.gpu->name, sizeof(r.gpu->name), "H200");
+    snprintf(r.gpu->source, sizeof(r.gpu->source), "CUPTI 13.0");
+    r.gpu->span_ms = number_of(4);
+    r.gpu->busy_ms = number_of(2.5);
+    r.gpu->copy_ms = number_of(0.5);
+    r.gpu->launches = 1;
+    CHECK_WITHIN(device_idle_share(r.gpu, -1).value, 0.25, 0);
+    assert_false(device_idle_share(r.gpu, 0).valid);
+    record_gpu_text(&r, &text);
+    assert_string_equal(text_str(&text),
+                        "  gpu      H200, CUPTI 13.0: events, activity\n"
+                        "           no counters: not asked for\n"
+                        "           4.000 ms a run on its own clock [events]\n"
+                        "           1 launch in 2.500 ms, copies in 0.500 ms [activity]\n"
+                        "           1.000 ms, 25 %, without either: the host's loops, launches, "
+                        "waits\n");
+    text_clear(&text);
+    r.status = RECORD_FAILED;
+    record_gpu_text(&r, &text);
+    assert_string_equal(text_str(&text), "");
     text_free(&text);
     record_free(&r);
 }

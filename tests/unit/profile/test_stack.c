@@ -160,6 +160,7 @@ TEST(a_stack_is_written_as_it_is_read)
     check_text("streaming-llm(sinks=2,window=60),streaming-llm", 0,
                "window(60,sinks=2),window(8,sinks=4)");
     check_text("state(2,3,4),full", 4, "(state(2,3,4),full)x2");
+    check_text("retnet(9,3,4),retnet(10,3,4)", 2, "retnet(9,3,4),retnet(10,3,4)");
     check_text("retnet(2,3,4)+conv(5,4),retnet(2,3,4)", 4,
                "(retnet(2,3,4)+conv(5,4),retnet(2,3,4))x2");
 }
