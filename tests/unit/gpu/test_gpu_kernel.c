@@ -255,6 +255,9 @@ TEST(long_rows_of_features_and_chunks)
         Case c = case_new(&many, wide);
 
         check_case(&c, "many features");
+        c = case_new(&many, wide);
+        c.in.denominator = DENOMINATOR_ADD_FEATURES;
+        check_case(&c, "many features in the denominator");
         c = case_new(&chunk, wide);
         c.in.causal = true;
         c.in.form = LINEAR_CHUNKED;
@@ -276,6 +279,26 @@ TEST(gates)
             check_case(&c, "gates");
         else
             gpu_fixture_free(&c.f);
+    }
+}
+
+/* The lanes of a column hold 4, 8, 16 or 32 features each in registers, or as many as there are. */
+TEST(features_of_every_count_of_registers)
+{
+    static const int64_t counts[] = { 32, 33, 64, 65, 128, 129, 256, 257 };
+
+    for (int which = 0; which < 24; which++) {
+        Sizes s = { 6, 6, 1, counts[which % 8], 3 };
+        Case  c = case_new(&s, which >= 8);
+
+        c.in.causal = true;
+        c.in.form = LINEAR_RECURRENT;
+        if (which >= 16) {
+            c.in.gates = two(fixture_tensor(&c.f.gpu, DT_F64, 1, 2, s.n));
+            for (int64_t i = 0; i < 2 * s.n; i++)
+                ((double *)c.in.gates.data)[i] = rng_uniform(&c.f.gpu.rng);
+        }
+        check_case(&c, "registers");
     }
 }
 
