@@ -99,6 +99,35 @@ TEST(long_rows_of_long_vectors_are_cut)
         }
 }
 
+/* The first half of the keys, for every second row; the others see all. */
+static Pattern *first_half(Case *c, Arena *a, PatternShape s)
+{
+    uint8_t *rows = arena_zalloc(a, c->s.n, 1), *cols = arena_zalloc(a, c->s.m, 1);
+
+    for (int64_t i = 0; i < c->s.n; i += 2)
+        rows[i] = 1;
+    for (int64_t j = 0; j < c->s.m / 2; j++)
+        cols[j] = 1;
+    return pattern_union(a, pattern_rows(a, s, rows), pattern_cols(a, s, cols));
+}
+
+/* A row may see nothing of the last part, or of the first. */
+TEST(parts_without_keys_are_joined)
+{
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
+        for (int x = 0; x < 2; x++) {
+            Case c = case_new((Shape){ 2, 1, 40, 3000, 16, 24 }, (Arithmetic)kind);
+
+            c.pattern = first_half(&c, c.f.gpu.run->arena, pattern_shape(&c));
+            if (x)
+                c.pattern = pattern_difference(c.f.gpu.run->arena,
+                                               full(&c, c.f.gpu.run->arena, pattern_shape(&c)),
+                                               c.pattern);
+            case_check(&c, near_of((Arithmetic)kind));
+            case_free(&c);
+        }
+}
+
 TEST(threads_change_nothing)
 {
     const Shape s = { 2, 2, 700, 700, 8, 8 };

@@ -18,6 +18,24 @@ TEST(ceilings_of_a_device)
     }
 }
 
+/* What keeps the compiler from leaving the work out writes nothing. */
+TEST(steps_of_every_kind_write_nothing)
+{
+    GpuFixture f = gpu_fixture_new(1, 1);
+    float     *first = gpu_scratch(f.gpu.run, 1, sizeof(float));
+
+    *first = 3;
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++) {
+        CeilingCall call = { .kind = kind == ARITHMETIC_F32 ? CEILING_FMA : CEILING_WORDS,
+                             .arithmetic = kind, .blocks = 2, .rounds = 2, .a = first };
+
+        assert_int_equal(f.device->api->ceiling(&call), 0);
+        assert_int_equal(f.device->api->finish(), 0);
+        assert_true(*first == 3);
+    }
+    gpu_fixture_free(&f);
+}
+
 /* A Hopper's products of warpgroups, which the way to them decides on. */
 TEST(products_of_warpgroups)
 {

@@ -204,6 +204,34 @@ TEST(every_denominator)
     }
 }
 
+/* Denominators of both signs, near 0 and far from it: the guard leaves no divisor below it. */
+TEST(guards_of_both_signs)
+{
+    for (int wide = 0; wide < 2; wide++) {
+        Case    c = case_new(&sizes[2], false);
+        float  *fq = tensor_f32(&c.in.fq), *fk = tensor_f32(&c.in.fk);
+        int64_t low = 0;
+
+        for (int64_t x = 0; x < tensor_count(&c.in.fq); x++)
+            fq[x] *= x / sizes[2].f % 2 ? -0.02f * (float)(x / sizes[2].f % 7) : 0.01f;
+        for (int64_t x = 0; x < tensor_count(&c.in.fk); x++)
+            fk[x] *= 0.02f;
+        c.in.fq = widened(&c.f, c.in.fq, wide);
+        c.in.fk = widened(&c.f, c.in.fk, wide);
+        c.in.denominator = DENOMINATOR_GUARD;
+        c.in.eps = 0.5;
+        cpu_linear_attend(c.f.cpu.run, &c.in, &c.out[0]);
+        for (int64_t i = 0; i < 2 * sizes[2].n; i++) {
+            double divisor = ((double *)c.out[0].divisor.data)[i];
+
+            assert_true(fabs(divisor) >= 0.5);
+            low += divisor < -0.5;
+        }
+        assert_true(low > 20);
+        check_case(&c, "guard");
+    }
+}
+
 TEST(chunks_of_every_size)
 {
     static const int64_t chunks[] = { 1, 2, 64, 130, 131, 1000 };
@@ -227,6 +255,9 @@ TEST(long_rows_of_features_and_chunks)
         Case c = case_new(&many, wide);
 
         check_case(&c, "many features");
+        c = case_new(&many, wide);
+        c.in.denominator = DENOMINATOR_ADD_FEATURES;
+        check_case(&c, "many features in the denominator");
         c = case_new(&chunk, wide);
         c.in.causal = true;
         c.in.form = LINEAR_CHUNKED;
@@ -248,6 +279,26 @@ TEST(gates)
             check_case(&c, "gates");
         else
             gpu_fixture_free(&c.f);
+    }
+}
+
+/* The lanes of a column hold 4, 8, 16 or 32 features each in registers, or as many as there are. */
+TEST(features_of_every_count_of_registers)
+{
+    static const int64_t counts[] = { 32, 33, 64, 65, 128, 129, 256, 257 };
+
+    for (int which = 0; which < 24; which++) {
+        Sizes s = { 6, 6, 1, counts[which % 8], 3 };
+        Case  c = case_new(&s, which >= 8);
+
+        c.in.causal = true;
+        c.in.form = LINEAR_RECURRENT;
+        if (which >= 16) {
+            c.in.gates = two(fixture_tensor(&c.f.gpu, DT_F64, 1, 2, s.n));
+            for (int64_t i = 0; i < 2 * s.n; i++)
+                ((double *)c.in.gates.data)[i] = rng_uniform(&c.f.gpu.rng);
+        }
+        check_case(&c, "registers");
     }
 }
 

@@ -106,6 +106,32 @@ TEST(rows_of_any_normaliser)
         }
 }
 
+/* The first threshold is -5/8 and the weights there sum to 1, in numbers that double holds: the
+ * threshold is a lower end, so the second one is above it. */
+TEST(a_sum_of_one_is_enough)
+{
+    static const float  scores[16] = { 0, 0, -0.5f, -0.75f, -1, -2, -2, -2,
+                                       -2, -2, -2, -2, -2, -2, -2, -2 };
+    static const Entmax form = { .form = ENTMAX_BISECT, .alpha = 1.5, .iterations = 50 };
+    GpuFixture          f = gpu_fixture_new(1, 1);
+    RowAttend           in = { .scale = 1, .form = &form, .negligible = 1e-6 };
+
+    in.q = fixture_tensor(&f.gpu, DT_F32, 1, 1, 1);
+    in.k = fixture_tensor(&f.gpu, DT_F32, 1, 16, 1);
+    in.v = fixture_normal(&f.gpu, 1, 16, 1, 1);
+    tensor_f32(&in.q)[0] = 1;
+    memcpy(in.k.data, scores, sizeof(scores));
+    for (int side = 0; side < 2; side++) {
+        Fixture *g = side ? &f.gpu : &f.cpu;
+
+        in.trace = fixture_tensor(g, DT_F64, 1, 1, 2);
+        op_row_attend(g->run, &in);
+        assert_true(((double *)in.trace.data)[0] == -0.625);
+        assert_true(((double *)in.trace.data)[1] == -0.4375);
+    }
+    gpu_fixture_free(&f);
+}
+
 /* A part of the rows, and of the heads, at a time. */
 TEST(little_memory_is_enough)
 {

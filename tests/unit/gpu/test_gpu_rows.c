@@ -166,6 +166,18 @@ TEST(sinkhorn_of_long_rows)
     gpu_fixture_free(&f);
 }
 
+TEST(sinkhorn_of_nothing)
+{
+    for (int columns = 0; columns < 2; columns++) {
+        GpuFixture f = gpu_fixture_new(2, 3);
+        Tensor     x = fixture_tensor(&f.gpu, DT_F64, 2, 0, 0), none = { 0 };
+
+        gpu_sinkhorn(f.gpu.run, &x, &none, columns);
+        CHECK(f.gpu.run->err.code == ERR_NONE, "%s", f.gpu.run->err.text);
+        gpu_fixture_free(&f);
+    }
+}
+
 TEST(sinkhorn)
 {
     static const int64_t sizes[] = { 1, 5, 33, 70 };

@@ -173,7 +173,9 @@ static void check_best(Kind kind, int exact, int64_t n, int64_t count, int64_t d
     shape(&y, kind == HOLES ? NORMAL : kind);
     wide = widened(&g, x);
     rows = (ChoiceRows){ .near = x, .exact = exact ? wide_row : NULL, .context = &wide };
-    y = exact == 1 ? widened(&g, y) : y;
+    if (exact == 3)
+        rows = (ChoiceRows){ .near = x };
+    y = exact % 2 ? widened(&g, y) : y;
     other = gpu_like(&g, index);
     cpu_best_rows(g.cpu.run, &rows, &y, k, &index);
     g.gpu.run->ops->best_rows(g.gpu.run, &rows, &y, k, &other);
@@ -231,7 +233,7 @@ TEST(best_of_rows_that_the_device_makes)
 TEST(best_rows)
 {
     for (int kind = 0; kind < KINDS; kind++)
-        for (int exact = 0; exact < 3; exact++) { /* 2: the rows are, and y is in float */
+        for (int exact = 0; exact < 4; exact++) { /* 2: y is in float; 3: only y is exact */
             check_best((Kind)kind, exact, 600, 5, 16, 40);
             check_best((Kind)kind, exact, 61, 67, 9, 61);
             check_best((Kind)kind, exact, 1, 1, 1, 1);

@@ -188,6 +188,61 @@ TEST(others_do_the_rest)
     }
 }
 
+static const DeviceApi *real;
+static int              refused, asked;
+
+static void ask(const WarpgroupCall *call)
+{
+    asked++;
+    refused += real->attend_warpgroup(call) == WARPGROUP_DECLINED;
+}
+
+/* The call, and before it others, each with one thing that the kernel does not do. */
+static int with_others_first(const WarpgroupCall *call)
+{
+    float         word = 0;
+    WarpgroupCall other = *call;
+
+    other.attend.size = 256;
+    ask(&other);
+    other = *call;
+    other.attend.tiles.height = 64;
+    ask(&other);
+    other = *call;
+    other.attend.distance.data = &word;
+    ask(&other);
+    other = *call;
+    other.attend.tiles.extra = &word;
+    ask(&other);
+    other = *call;
+    other.attend.cap.top = 1;
+    ask(&other);
+    other = *call;
+    other.attend.scale = 0;
+    ask(&other);
+    return real->attend_warpgroup(call);
+}
+
+/* The host does not ask for it either; a kernel of its own says so too. */
+TEST(the_kernel_refuses_the_rest)
+{
+    const Shape s = { 2, 2, 150, 150, 64, 64 };
+    Case        c = case_new(s, ARITHMETIC_BF16);
+    DeviceApi   other = *c.f.device->api;
+
+    real = c.f.device->api;
+    refused = asked = 0;
+    other.attend_warpgroup = with_others_first;
+    c.f.device->api = &other;
+    c.pattern = causal(&c, c.f.gpu.run->arena, pattern_shape(&c));
+    case_check(&c, NEAR_BF16);
+    assert_true(asked > 0);
+    assert_int_equal(refused, asked);
+    text_free(&c.f.gpu.run->warnings);
+    c.f.device->api = real;
+    case_free(&c);
+}
+
 TEST(not_unless_asked_for)
 {
     static const char *const off[] = { "0", "", "auto" };
@@ -233,8 +288,6 @@ TEST(what_cannot_be_used_is_said)
         unsetenv("EMULATED_FAIL");
     }
 }
-
-static const DeviceApi *real;
 
 /* Rows without keys get a log-sum-exp, which are a third of those of with_holes(). */
 static int finite_everywhere(const WarpgroupCall *call)

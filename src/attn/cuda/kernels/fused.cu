@@ -22,15 +22,19 @@ const char *fused_reason(void)
 #ifdef DEVICE_EMULATED
 #include "emulated_fused.h"
 
+static bool tried, usable; // as below: found out once, until the device is closed
+
 void fused_close(void)
 {
+    tried = usable = false;
 }
 
 extern "C" int call_fused_plan(const FusedCall *a)
 {
     (void)a;
-    return emulated_fused_is("right") || emulated_fused_is("wrong")
-               ? (decline("emulated"), 0) : decline("emulated, and not asked for");
+    usable = tried ? usable : emulated_fused_is("right") || emulated_fused_is("wrong");
+    tried = true;
+    return usable ? (decline("emulated"), 0) : decline("emulated, and not asked for");
 }
 
 extern "C" int call_fused(const FusedCall *a)
