@@ -396,21 +396,22 @@ static int by_key(const void *a, const void *b)
     return order ? order : x->at - y->at;
 }
 
-void results_latest(Results *results)
+bool results_latest(Results *results, Error *err)
 {
     Ranked *ranked = calloc((size_t)results->count + 1, sizeof(*ranked));
     bool   *stale = calloc((size_t)results->count + 1, sizeof(*stale));
+    bool    ok = ranked && stale;
     int     kept = 0;
 
-    for (int i = 0; ranked && i < results->count; i++)
+    for (int i = 0; ok && i < results->count; i++)
         ranked[i] = (Ranked){ &results->rows[i], i };
-    if (ranked && stale)
+    if (ok)
         qsort(ranked, (size_t)results->count, sizeof(*ranked), by_key);
-    for (int i = 0; ranked && stale && i + 1 < results->count; i++)
+    for (int i = 0; ok && i + 1 < results->count; i++)
         stale[ranked[i].at] = *ranked[i].row->key &&
                               !strcmp(ranked[i].row->key, ranked[i + 1].row->key) &&
                               ranked[i].row->file == ranked[i + 1].row->file;
-    for (int i = 0; stale && i < results->count; i++) {
+    for (int i = 0; ok && i < results->count; i++) {
         if (stale[i]) {
             row_free(&results->rows[i]);
             results->replaced++;
@@ -418,10 +419,11 @@ void results_latest(Results *results)
             results->rows[kept++] = results->rows[i];
         }
     }
-    if (stale)
+    if (ok)
         results->count = kept;
     free(ranked);
     free(stale);
+    return ok || error_set(err, ERR_NOMEM, "not enough memory to look for repeated records");
 }
 
 /* ---- order ------------------------------------------------------------------ */

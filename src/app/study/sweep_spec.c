@@ -157,6 +157,8 @@ static bool check_counts(const char *what, WordList *list, long long most, Error
 }
 
 /* "90", "90s", "10m", "1h30m", "2d". */
+#define YEAR (366 * 86400.0) /* the longest part of a time */
+
 static bool parse_time(const char *text, double *seconds, Error *err)
 {
     static const char   units[] = "smhd";
@@ -169,9 +171,9 @@ static bool parse_time(const char *text, double *seconds, Error *err)
         double      value = strtod(at, &end);
         const char *unit = *end ? strchr(units, *end) : units;
 
-        if (end == at || !unit || !(value >= 0))
-            return error_set(err, ERR_USAGE,
-                             "--budget: expected a time like 90s, 10m or 1h30m, got '%s'", text);
+        if (end == at || !unit || !(value >= 0 && value * scale[unit - units] <= YEAR))
+            return error_set(err, ERR_USAGE, "--budget: expected a time like 90s, 10m or 1h30m, "
+                             "a year at most, got '%s'", text);
         *seconds += value * scale[unit - units];
         at = *end ? end + 1 : end;
     }
