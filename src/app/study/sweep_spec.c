@@ -191,7 +191,9 @@ static bool environment_int(const char *name, long long *out)
         return false;
     errno = 0;
     *out = strtoll(text, &end, 10);
-    return !*end && !errno;
+    if (*end || errno)
+        *out = -1; /* no place of any array */
+    return true;
 }
 
 /* Slurm numbers tasks from any number in any step; the place in the array counts here. */
@@ -204,7 +206,7 @@ static bool shard_of_slurm(SweepSpec *out, Error *err)
         return true;
     environment_int("SLURM_ARRAY_TASK_MIN", &min);
     environment_int("SLURM_ARRAY_TASK_STEP", &step);
-    if (environment_int("SLURM_ARRAY_TASK_MAX", &max) && count > 1 && max > min &&
+    if (environment_int("SLURM_ARRAY_TASK_MAX", &max) && count > 1 && min >= 0 && max > min &&
         (max - min) % (count - 1) == 0)
         step = (max - min) / (count - 1);
     if (step < 1 || id < min || id > INT_MAX || min < 0 || (id - min) % step ||
