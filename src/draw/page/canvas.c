@@ -565,12 +565,11 @@ static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata
     cairo_surface_finish(c->surface);
     /* A stream within the surface that lacked memory does not tell the surface. */
     c->failed |= shortage_count() != c->shortages;
-    ok = text_ok(&lines) && !c->failed && cairo_surface_status(c->surface) == CAIRO_STATUS_SUCCESS &&
-         c->pdf.length;
+    status = cairo_surface_status(c->surface);
+    ok = text_ok(&lines) && !c->failed && status == CAIRO_STATUS_SUCCESS && c->pdf.length;
     if (ok)
         text_add_bytes(out, c->pdf.data, c->pdf.length);
     text_free(&lines);
-    status = cairo_surface_status(c->surface);
     return (ok && text_ok(out)) ||
            error_set(err, ERR_NOMEM, "a figure as PDF: %s",
                      status == CAIRO_STATUS_SUCCESS ? "out of memory"
