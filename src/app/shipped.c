@@ -55,16 +55,16 @@ static bool add_temporary_folder(Text *path)
            about.st_uid == getuid() && !(about.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-static bool unpacked_path(const ShippedFile *file, Text *path)
+/* In the user's cache, or among the temporary files where that cannot be written. */
+static bool unpacked_path(const ShippedFile *file, bool temporary, Text *path)
 {
     Text cache = { 0 };
-    bool ok = place_cache("shipped", &cache, NULL);
+    bool ok = temporary ? add_temporary_folder(path) : place_cache("shipped", &cache, NULL);
 
-    if (ok) {
+    if (ok && !temporary) {
         text_clear(path);
         text_add(path, text_str(&cache));
-    } else
-        ok = add_temporary_folder(path);
+    }
     text_addf(path, "/%s/%s", shipped_id, file->name);
     text_free(&cache);
     return ok && text_ok(path);
@@ -112,16 +112,22 @@ static bool unpack(const ShippedFile *file, const char *path)
 }
 
 /* All of them: a script requires others of its folder. */
-static bool unpack_all(void)
+static bool unpack_all(bool temporary)
 {
     Text path = { 0 };
     bool ok = true;
 
     for (const ShippedFile *f = shipped_files; ok && f->name; f++)
-        ok = unpacked_path(f, &path) &&
+        ok = unpacked_path(f, temporary, &path) &&
              (is_unpacked(f, text_str(&path)) || unpack(f, text_str(&path)));
     text_free(&path);
     return ok;
+}
+
+static bool find_unpacked(const ShippedFile *f, bool temporary, Text *path)
+{
+    return unpacked_path(f, temporary, path) &&
+           (is_unpacked(f, text_str(path)) || unpack_all(temporary));
 }
 
 static bool find_inside(const char *folder, const char *name, Text *path)
@@ -132,8 +138,7 @@ static bool find_inside(const char *folder, const char *name, Text *path)
     while (f->name && !(!strncmp(f->name, folder, length) && f->name[length] == '/' &&
                         !strcmp(f->name + length + 1, name)))
         f++;
-    return f->name && unpacked_path(f, path) &&
-           (is_unpacked(f, text_str(path)) || unpack_all());
+    return f->name && (find_unpacked(f, false, path) || find_unpacked(f, true, path));
 }
 
 bool shipped_find(const char *folder, const char *name, Text *path)

@@ -5,15 +5,21 @@
 
 #define SMALL ((size_t)1 << 20)
 
-static atomic_bool noted, forbidden;
+static atomic_llong noted;
+static atomic_bool  forbidden;
 
 void shortage_note(size_t bytes)
 {
     if (bytes < SMALL)
-        atomic_store_explicit(&noted, true, memory_order_relaxed);
+        atomic_fetch_add_explicit(&noted, 1, memory_order_relaxed);
 }
 
 bool shortage_noted(void)
+{
+    return shortage_count() > 0;
+}
+
+int64_t shortage_count(void)
 {
     return atomic_load_explicit(&noted, memory_order_relaxed);
 }

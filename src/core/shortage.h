@@ -10,12 +10,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/error.h"
 
 /* An allocation of so many bytes was refused. */
 void shortage_note(size_t bytes);
 bool shortage_noted(void);
+int64_t shortage_count(void); /* how many were */
 
 /* From now on what is made after a shortage is not written: file_write and its like fail.  Not
  * for the explorer and scripts, which go on after an error. */

@@ -443,6 +443,9 @@ static bool list_member(Store *store, const zip_stat_t *stat, int64_t archive_si
         return pickle_refuse(err);
     if (!text_ends_in(stat->name, ".npy"))
         return true;
+    if (zip_name_locate(store->backend, stat->name, 0) != (zip_int64_t)stat->index)
+        return error_set(err, ERR_FORMAT, "member %.80s is there twice, so it is not known which "
+                         "counts; write the archive again with one of them", stat->name);
     if (!check_member(stat, archive_size, err))
         return false;
     entry = store_add(store, stat->name, strlen(stat->name) - 4, err);

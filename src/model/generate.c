@@ -464,12 +464,12 @@ static bool part_reads_ahead(const Writer *w, const Swap *part, const Pattern *w
     MechanismSpec  spec;
     Error          ignored = ERROR_INIT;
     Run           *run = NULL;
-    bool           same;
+    bool           same, failed;
 
     if (!mechanism_spec_parse(part->mechanism, &spec, &ignored))
         return false;
     cells = swap_pattern(&spec, part->mechanism, w->c, n, part->seed, &run, &ignored);
-    same = cells && pattern_rows_same(cells, whole, n);
+    same = cells && pattern_rows_same(cells, whole, n, &failed);
     run_free(run);
     mechanism_spec_free(&spec);
     return same;
@@ -618,6 +618,14 @@ static bool take_swap(Writer *w)
     return true;
 }
 
+static void cells_free(Writer *w)
+{
+    for (int64_t at = 0; w->cells_run && at < w->parts; at++)
+        run_free(w->cells_run[at]);
+    free(w->cells_run);
+    free(w->cells);
+}
+
 static bool write_tokens(Writer *w, int32_t last)
 {
     int32_t end = w->m->tokenizer ? tokenizer_end(w->m->tokenizer) : -1;
@@ -647,11 +655,19 @@ static void writer_close(Writer *w)
     for (int x = 0; w->hand && x < w->workers; x++)
         pattern_row_free(&w->hand[x].row);
     free(w->hand);
-    for (int64_t at = 0; w->cells_run && at < w->parts; at++)
-        run_free(w->cells_run[at]);
-    free(w->cells_run);
-    free(w->cells);
+    cells_free(w);
     pass_close(&w->pass);
+}
+
+bool generate_check(const Model *m, const int32_t *ids, int64_t n, const GenerateOptions *options,
+                    Error *err)
+{
+    Writer w = { .m = m, .c = &m->config, .o = options, .capacity = n + options->count,
+                 .err = err };
+    bool   ok = check_request(m, ids, n, options, err) && take_swap(&w);
+
+    cells_free(&w);
+    return ok;
 }
 
 bool generate_run(const Model *m, const int32_t *ids, int64_t n, const GenerateOptions *options,

@@ -38,6 +38,9 @@ typedef struct GenerateResult {
     bool     ended;       /* by the token that ends a text */
 } GenerateResult;
 
+/* Whether generate_run can begin, without the weights being read: the model, the ids, the swap. */
+bool generate_check(const Model *m, const int32_t *ids, int64_t n, const GenerateOptions *options,
+                    Error *err);
 bool generate_run(const Model *m, const int32_t *ids, int64_t n, const GenerateOptions *options,
                   GenerateResult *out, Error *err);
 void generate_result_free(GenerateResult *r);

@@ -251,7 +251,7 @@ static bool is_plain(const Run *run, double scale)
            !(in->softcap > 0) && in->scale == scale;
 }
 
-bool pattern_rows_same(const Pattern *a, const Pattern *b, int64_t rows)
+bool pattern_rows_same(const Pattern *a, const Pattern *b, int64_t rows, bool *failed)
 {
     PatternRow x = { 0 }, y = { 0 };
     bool       same = pattern_per_head(a) == pattern_per_head(b);
@@ -266,6 +266,7 @@ bool pattern_rows_same(const Pattern *a, const Pattern *b, int64_t rows)
                 same = x.runs[r].start == y.runs[r].start && x.runs[r].count == y.runs[r].count &&
                        x.runs[r].step == y.runs[r].step;
         }
+    *failed = x.failed || y.failed;
     pattern_row_free(&x);
     pattern_row_free(&y);
     return same;
@@ -277,13 +278,15 @@ const Pattern *swap_pattern(const MechanismSpec *spec, const char *text, const M
     Arena *inputs = arena_new();
     Run   *first = inputs ? cells_run(spec, config, n, seed, "first", inputs) : NULL;
     Run   *second = first ? cells_run(spec, config, n, seed, "second", inputs) : NULL;
-    bool   fixed = second && is_plain(first, config->scale) && is_plain(second, config->scale) &&
-                 pattern_rows_same(first->replay.cells, second->replay.cells, n);
+    Run   *worse = second && first->err.code == ERR_NONE ? second : first;
+    bool   failed = !second, ran = second && worse->err.code == ERR_NONE;
+    bool   fixed = ran && is_plain(first, config->scale) && is_plain(second, config->scale) &&
+                 pattern_rows_same(first->replay.cells, second->replay.cells, n, &failed);
 
-    if (!second) {
+    if (failed) {
         error_set(err, ERR_NOMEM, "swap %s: not enough memory", text);
-    } else if (first->err.code != ERR_NONE) {
-        *err = first->err;
+    } else if (!ran) {
+        *err = worse->err;
         error_prefix(err, "swap %s", text);
     } else if (!fixed) {
         error_set(err, ERR_UNSUPPORTED,

@@ -51,7 +51,7 @@ bool swap_attend(const MechanismSpec *spec, const char *text, const SwapInput *i
  * it is no such mechanism. */
 const Pattern *swap_pattern(const MechanismSpec *spec, const char *text, const ModelConfig *config,
                             int64_t n, uint64_t seed, Run **run, Error *err);
-/* Whether the first rows of both hold the same cells. */
-bool pattern_rows_same(const Pattern *a, const Pattern *b, int64_t rows);
+/* Whether the first rows of both hold the same cells.  *failed: there is no memory to know it. */
+bool pattern_rows_same(const Pattern *a, const Pattern *b, int64_t rows, bool *failed);
 
 #endif

@@ -57,6 +57,7 @@ typedef struct Comparison {
     Quality    *by_head;    /* [h]; NULL: not wanted */
     float      *lines;      /* LINES(rows_read) of m cells for each worker */
     atomic_bool left_out;   /* some cell exact attention weighs is not kept */
+    atomic_bool failed;     /* no memory for the cells of a row */
 } Comparison;
 
 /* ---- what can be compared --------------------------------------------------- */
@@ -312,6 +313,8 @@ static void compare_drawn(void *context, int64_t item, int worker)
         if (c->kept || c->weights)
             compare_weights(c, head, i, 0, &lines, row);
     }
+    if (cells.failed)
+        atomic_store(&c->failed, true);
     pattern_row_free(&cells);
 }
 
@@ -600,6 +603,8 @@ static bool compare_all(Comparison *c, Quality *out, Error *err)
         threads_run(run->threads, run->h * items_of_head(c), compare_rows, c);
     if (comparison_cancelled(c))
         return error_set(err, ERR_CANCELLED, "interrupted");
+    if (atomic_load(&c->failed))
+        return no_memory(run, err);
     values = calloc((size_t)rows, sizeof(*values));
     if (!values)
         return no_memory(run, err);

@@ -16,6 +16,39 @@ static const char *string_of(const json_t *object, const char *key, const char *
     return s ? s : fallback;
 }
 
+/* A stranger's text may hold colours and other sequences that a terminal obeys. */
+static bool clean_text(json_t *text)
+{
+    const char *s = json_string_value(text);
+    Text        shown = { 0 };
+    bool        ok;
+
+    text_add_shown(&shown, s, json_string_length(text), false);
+    ok = text_ok(&shown) && (!strcmp(s, text_str(&shown)) ||
+                             json_string_set(text, text_str(&shown)) == 0);
+    text_free(&shown);
+    return ok;
+}
+
+/* Every text in a value; false: no memory. */
+static bool clean_texts(json_t *value)
+{
+    const char *key;
+    json_t     *part;
+    size_t      at;
+    bool        ok = true;
+
+    if (json_is_string(value))
+        return clean_text(value);
+    if (json_is_array(value))
+        json_array_foreach(value, at, part)
+            ok = ok && clean_texts(part);
+    if (json_is_object(value))
+        json_object_foreach(value, key, part)
+            ok = ok && clean_texts(part);
+    return ok;
+}
+
 static int64_t integer_of(const json_t *object, const char *key)
 {
     return (int64_t)json_integer_value(json_object_get(object, key));
@@ -35,7 +68,7 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
     const json_t *environment, *params;
 
     params = json_object_get(json, "params");
-    if (!json_is_string(json_object_get(json, "mechanism")) ||
+    if (!clean_texts(json) || !json_is_string(json_object_get(json, "mechanism")) ||
         !json_is_string(json_object_get(json, "status")) || (params && !json_is_object(params))) {
         json_decref(json);
         return false;
@@ -396,21 +429,22 @@ static int by_key(const void *a, const void *b)
     return order ? order : x->at - y->at;
 }
 
-void results_latest(Results *results)
+bool results_latest(Results *results, Error *err)
 {
     Ranked *ranked = calloc((size_t)results->count + 1, sizeof(*ranked));
     bool   *stale = calloc((size_t)results->count + 1, sizeof(*stale));
+    bool    ok = ranked && stale;
     int     kept = 0;
 
-    for (int i = 0; ranked && i < results->count; i++)
+    for (int i = 0; ok && i < results->count; i++)
         ranked[i] = (Ranked){ &results->rows[i], i };
-    if (ranked && stale)
+    if (ok)
         qsort(ranked, (size_t)results->count, sizeof(*ranked), by_key);
-    for (int i = 0; ranked && stale && i + 1 < results->count; i++)
+    for (int i = 0; ok && i + 1 < results->count; i++)
         stale[ranked[i].at] = *ranked[i].row->key &&
                               !strcmp(ranked[i].row->key, ranked[i + 1].row->key) &&
                               ranked[i].row->file == ranked[i + 1].row->file;
-    for (int i = 0; stale && i < results->count; i++) {
+    for (int i = 0; ok && i < results->count; i++) {
         if (stale[i]) {
             row_free(&results->rows[i]);
             results->replaced++;
@@ -418,10 +452,11 @@ void results_latest(Results *results)
             results->rows[kept++] = results->rows[i];
         }
     }
-    if (stale)
+    if (ok)
         results->count = kept;
     free(ranked);
     free(stale);
+    return ok || error_set(err, ERR_NOMEM, "not enough memory to look for repeated records");
 }
 
 /* ---- order ------------------------------------------------------------------ */

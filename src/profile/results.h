@@ -44,8 +44,8 @@ bool results_add(Results *results, const char *line, size_t length, int file, Er
  * record is an error. */
 bool results_read(const char *path, int file, Results *out, Error *err);
 void results_free(Results *results);
-/* Of rows with the same key in the same file the last stays. */
-void results_latest(Results *results);
+/* Of rows with the same key in the same file the last stays.  False: no memory, all rows stay. */
+bool results_latest(Results *results, Error *err);
 const ResultRow *results_find(const Results *results, const char *key); /* the last one */
 /* By mechanism as first met, parameters, position, threads, seed, n. */
 void results_sort(Results *results);

@@ -162,7 +162,8 @@ static Ended run(const Trial *t, long long k, bool after)
     return e;
 }
 
-/* Did ncurses ask for the allocation that failed?  The trace's first lines are malloc's own. */
+/* Did ncurses ask for the allocation that failed?  The trace's first four lines are malloc's own;
+ * libc's tree may stand between. */
 static bool lacked_by_ncurses(void)
 {
     char    text[1024];
@@ -170,7 +171,7 @@ static bool lacked_by_ncurses(void)
     char   *end = text;
 
     text[got > 0 ? got : 0] = '\0';
-    for (int line = 0; line < 5 && end; line++)
+    for (int line = 0; line < 6 && end; line++)
         end = strchr(end + (line > 0), '\n');
     if (end)
         *end = '\0';

@@ -347,7 +347,8 @@ int main(int argc, char **argv)
     t.name = argv[optind + 1];
     t.words = argv + optind + 2;
     t.plain = run(&t, 0, false);
-    if (t.plain.taken < 0 || t.plain.late || !WIFEXITED(t.plain.status)) {
+    if (t.plain.taken < 0 || t.plain.late || !WIFEXITED(t.plain.status) ||
+        WEXITSTATUS(t.plain.status) != 0) {
         printf("FAIL %s: the undisturbed command: %s\n", t.name, t.plain.err.data);
         return 1;
     }

@@ -15,7 +15,7 @@
 
 static void read_rows(Results *results)
 {
-    results_latest(results);
+    results_latest(results, NULL);
     results_sort(results);
     for (int i = 0; i < results->count; i++) {
         const ResultRow *row = &results->rows[i];

@@ -172,7 +172,7 @@ static bool press(Monkey *m)
         snprintf(key, sizeof(m->latest[0]), "[%s]", size);
         m->keys++;
         m->since++;
-        return resize(&m->run, size);
+        return resize_empty(&m->run, size);
     }
     choose_key(m, key, sizeof(m->latest[0]));
     m->keys++;
@@ -231,7 +231,7 @@ static bool sample(Monkey *m)
 {
     if (m->since % SAMPLE_EACH || m->samples == SAMPLES)
         return true;
-    if (!resize(&m->run, "80x24") || !go_home(m) || !look_after(m))
+    if (!resize_empty(&m->run, "80x24") || !go_home(m) || !look_after(m))
         return false;
     if (!m->since)
         return true;

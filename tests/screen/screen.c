@@ -48,14 +48,17 @@
 
 static int signal_of(const char *name)
 {
-    static const struct {
+    const struct {
         const char *name;
         int         number;
     } list[] = { { "TERM", SIGTERM }, { "HUP", SIGHUP },   { "INT", SIGINT },  { "QUIT", SIGQUIT },
                  { "SEGV", SIGSEGV }, { "ABRT", SIGABRT }, { "TSTP", SIGTSTP },
                  { "BUS", SIGBUS },   { "FPE", SIGFPE },   { "ILL", SIGILL },
                  { "PIPE", SIGPIPE },  { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 },
-                 { "ALRM", SIGALRM },  { "XCPU", SIGXCPU } };
+                 { "ALRM", SIGALRM },  { "XCPU", SIGXCPU },
+                 { "VTALRM", SIGVTALRM }, { "PROF", SIGPROF }, { "IO", SIGIO },
+                 { "PWR", SIGPWR },   { "STKFLT", SIGSTKFLT }, { "SYS", SIGSYS },
+                 { "TRAP", SIGTRAP }, { "RTMIN", SIGRTMIN },   { "RTMAX", SIGRTMAX } };
 
     for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
         if (!strcmp(list[i].name, name))

@@ -338,15 +338,33 @@ bool settle(Run *r)
     return fail(r, "the screen does not rest", "");
 }
 
-bool resize(Run *r, const char *size)
+static bool read_size(Run *r, const char *size)
 {
-    struct winsize window = { 0 };
+    return sscanf(size, "%dx%d", &r->cols, &r->rows) == 2 || fail(r, "no size", size);
+}
 
-    if (sscanf(size, "%dx%d", &r->cols, &r->rows) != 2)
-        return fail(r, "no size", size);
-    window.ws_row = (unsigned short)r->rows;
-    window.ws_col = (unsigned short)r->cols;
-    vterm_set_size(r->vt, r->rows, r->cols);
+static bool tell_size(Run *r, const char *size)
+{
+    struct winsize window = { .ws_row = (unsigned short)r->rows,
+                              .ws_col = (unsigned short)r->cols };
+
     r->asked = now_ms();
     return ioctl(r->fd, TIOCSWINSZ, &window) == 0 || fail(r, "cannot resize to", size);
+}
+
+bool resize(Run *r, const char *size)
+{
+    if (!read_size(r, size))
+        return false;
+    vterm_set_size(r->vt, r->rows, r->cols);
+    return tell_size(r, size);
+}
+
+bool resize_empty(Run *r, const char *size)
+{
+    if (!read_size(r, size))
+        return false;
+    vterm_free(r->vt);
+    open_terminal(r);
+    return tell_size(r, size);
 }

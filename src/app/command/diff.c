@@ -84,8 +84,7 @@ static bool read_one_file(Diff *d, const char *path, Error *err)
     bool    ok = results_read(path, 0, &rows, err);
 
     results_note_broken(&rows, path, 0, &d->broken);
-    results_latest(&rows);
-    ok = ok && split_programs(d, &rows, path, err);
+    ok = ok && results_latest(&rows, err) && split_programs(d, &rows, path, err);
     results_free(&rows);
     return ok;
 }
@@ -95,8 +94,7 @@ static bool read_file(Diff *d, const char *path, Results *out, Error *err)
     bool ok = results_read(path, 0, out, err) && refuse_two_programs(out, path, err);
 
     results_note_broken(out, path, 0, &d->broken);
-    results_latest(out);
-    return ok;
+    return ok && results_latest(out, err);
 }
 
 static bool read_files(Diff *d, const Call *call, Error *err)

@@ -632,6 +632,11 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
     }
     for (int i = 0; i < figure->param_count; i++)
         add_far_tensors(&far, figure->params[i]);
+    for (int i = 0; i < figure->swap_count; i++) {
+        if (*figure->swaps[i] == '@')
+            add_far(&far, figure->swaps[i] + 1, strlen(figure->swaps[i] + 1));
+        add_far_tensors(&far, figure->swaps[i]);
+    }
     if (far.length)
         ok = error_set(err, ERR_USAGE, "%s: its command reads %s; --trust reads what it names, "
                        "--input FILE another input or model", call->words[0], text_str(&far));

@@ -139,8 +139,8 @@ bool command_fit(Session *s, const Call *call, Text *out, Error *err)
         ok = results_read(call->words[i], i, &rows, err);
         results_note_broken(&rows, call->words[i], before, &broken);
     }
+    ok = ok && results_latest(&rows, err);
     if (ok) {
-        results_latest(&rows);
         results_sort(&rows);
         ok = check_measured(&rows, call, err);
         for (int i = 0; ok && i < call->file_count; i++)

@@ -341,6 +341,8 @@ bool info_file(const char *path, Text *out, Error *err)
     if (!ok)
         return false;
     input = input_load(path, &choice, err);
+    if (!input && err->code == ERR_NOMEM) /* of shapes, which need next to none */
+        return false;
     if (!input) { /* a file of other tensors is listed, too */
         text_addf(out, "as input: no (%s)\n", err->text);
         *err = ERROR_INIT;

@@ -162,7 +162,8 @@ static bool read_all(Merge *m, Error *err)
             return false;
         results_note_broken(&m->rows, m->call->words[i], before, &m->notes);
     }
-    results_latest(&m->rows);
+    if (!results_latest(&m->rows, err))
+        return false;
     if (!m->rows.count)
         return error_set(err, ERR_FORMAT, "%s%s: no records; nothing was written",
                          m->call->words[0], m->call->word_count > 1 ? " and the rest" : "");

@@ -231,29 +231,50 @@ static bool call_real(const Call *call, int id, double *out, Error *err)
                      option_at(id)->flag, text);
 }
 
+/* What is written with variant v: 0 is the model as it is. */
+static GenerateOptions generate_options(ModelRun *r, int64_t v, int threads)
+{
+    GenerateOptions options = r->generate;
+
+    options.threads = threads;
+    options.cancel = r->session->stop;
+    options.on_token = show_token;
+    options.context = r;
+    options.swap = v ? &r->swaps[v - 1] : NULL;
+    return options;
+}
+
+static bool generate_failed(const ModelRun *r, int64_t v, Error *err)
+{
+    return error_prefix(err, "--generate%s%.120s", v ? " with " : "",
+                        v ? r->origins[v - 1].text : "");
+}
+
 static bool write_on(ModelRun *r, ModelTextRun *t, int threads, Error *err)
 {
-    GenerateOptions options = { .threads = threads, .cancel = r->session->stop,
-                                .on_token = show_token, .context = r };
-    int64_t         seed = 0;
-
-    if (!r->call->values[OPT_GENERATE])
+    if (!r->generate.count)
         return true;
-    if (!call_int(r->call, OPT_GENERATE, 1, 1 << 20, &options.count, err) ||
-        !call_int(r->call, OPT_TOPK, 1, INT32_MAX, &options.top_k, err) ||
-        !call_int(r->call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
-        !call_real(r->call, OPT_TEMPERATURE, &options.temperature, err))
-        return false;
-    options.seed = (uint64_t)seed;
     t->written = calloc((size_t)r->swap_count + 1, sizeof(*t->written));
     if (!t->written)
         return error_set(err, ERR_NOMEM, "not enough memory to write on");
     for (int64_t v = 0; v <= r->swap_count; v++) {
-        options.swap = v ? &r->swaps[v - 1] : NULL;
+        GenerateOptions options = generate_options(r, v, threads);
+
         if (!generate_run(r->m, t->reading.tokens.ids, t->reading.tokens.count, &options,
                           &t->written[v], err))
-            return error_prefix(err, "--generate%s%.120s", v ? " with " : "",
-                                v ? r->origins[v - 1].text : "");
+            return generate_failed(r, v, err);
+    }
+    return true;
+}
+
+/* A pass over a text may take minutes: what cannot be written on is refused before it. */
+static bool check_writing(ModelRun *r, const ModelTextRun *t, Error *err)
+{
+    for (int64_t v = 0; r->generate.count && v <= r->swap_count; v++) {
+        GenerateOptions options = generate_options(r, v, 0);
+
+        if (!generate_check(r->m, t->reading.tokens.ids, t->reading.tokens.count, &options, err))
+            return generate_failed(r, v, err);
     }
     return true;
 }
@@ -265,6 +286,8 @@ static bool run_texts(ModelRun *r, Error *err)
 
     session_heeds_stop(r->session, true);
     begin_progress(r);
+    for (int i = 0; ok && i < r->text_count; i++)
+        ok = check_writing(r, &r->texts[i], err);
     for (r->doing = 0; ok && r->doing < r->text_count; r->doing++)
         ok = run_text(r, &r->texts[r->doing], (int)threads, err) &&
              write_on(r, &r->texts[r->doing], (int)threads, err);
@@ -531,8 +554,28 @@ bool model_run_open(ModelRun *r, Error *err)
     return r->m != NULL;
 }
 
+static bool take_generate(ModelRun *r, Error *err)
+{
+    static const OptionId of_generate[] = { OPT_TOPK, OPT_TEMPERATURE };
+    const Call           *call = r->call;
+    GenerateOptions      *o = &r->generate;
+    int64_t               seed = 0;
+
+    for (size_t i = 0; i < sizeof(of_generate) / sizeof(*of_generate); i++)
+        if (call->values[of_generate[i]] && !call->values[OPT_GENERATE])
+            return error_set(err, ERR_USAGE, "--%s is of tokens that are written: it needs "
+                             "--generate N", option_at(of_generate[i])->flag);
+    if (!call_int(call, OPT_GENERATE, 1, 1 << 20, &o->count, err) ||
+        !call_int(call, OPT_TOPK, 1, INT32_MAX, &o->top_k, err) ||
+        !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
+        !call_real(call, OPT_TEMPERATURE, &o->temperature, err))
+        return false;
+    o->seed = (uint64_t)seed;
+    return true;
+}
+
 /* Options that ask for a text, without one. */
-static bool check_options(const ModelRun *r, Error *err)
+static bool check_options(ModelRun *r, Error *err)
 {
     static const OptionId of_texts[] = { OPT_SWAP, OPT_EACH, OPT_SWAPVARY, OPT_SWAPPLOT,
                                          OPT_GENERATE, OPT_DUMP, OPT_OUTPUT };
@@ -554,7 +597,7 @@ static bool check_options(const ModelRun *r, Error *err)
         return error_set(err, ERR_USAGE, "choose one of --text and --ids");
     if (call->values[OPT_DUMP] && call->swap_layers_count > 1)
         return error_set(err, ERR_USAGE, "--dump: give --layers once");
-    return model_swaps_check(call, err) && model_figure_check(call, err);
+    return take_generate(r, err) && model_swaps_check(call, err) && model_figure_check(call, err);
 }
 
 bool model_run_texts(ModelRun *r, Error *err)

@@ -54,6 +54,7 @@ typedef struct ModelRun {
     ModelTextRun *texts;
     int           text_count;
     int           doing;       /* index of the text that runs */
+    GenerateOptions generate;  /* of --generate; count 0: nothing is written */
     ModelProgress progress;
     double        load_seconds;
 } ModelRun;

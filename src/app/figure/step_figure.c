@@ -79,7 +79,7 @@ static StepCurves steps_curves(Result *result, int from, int to)
     return curves;
 }
 
-static void curve_panels(Result *result, const StepCurves *curves, Panel *panel)
+static bool curve_panels(Result *result, const StepCurves *curves, Panel *panel, Error *err)
 {
     if (curves->trace)
         panel_init(panel++, curves->trace, NULL, 0, "what is watched, over the run");
@@ -87,14 +87,19 @@ static void curve_panels(Result *result, const StepCurves *curves, Panel *panel)
         Step   step;
         char   title[128];
         double value;
+        Plot  *plot;
 
         result_step(result, curves->last[i], &step);
+        plot = step_plot(&step);
+        if (!plot)
+            return error_set(err, ERR_NOMEM, "not enough memory for the curve of a step");
         snprintf(title, sizeof(title), "over the %s", step.stage->at_name);
         if (step_watched(&step, 0, &value))
             snprintf(title, sizeof(title), "query %lld, over the %s", (long long)step.row,
                      step.stage->at_name);
-        panel_init_plot(panel++, step_plot(&step), title);
+        panel_init_plot(panel++, plot, title);
     }
+    return true;
 }
 
 Figure *steps_figure(Result *result, const int *which, int count, const StepCurves *curves,
@@ -111,12 +116,12 @@ Figure *steps_figure(Result *result, const int *which, int count, const StepCurv
         step_panel(&step, o, &figure->panels[i]);
         ok = picture_looks(o, &figure->panels[i], err);
     }
+    if (ok && more)
+        ok = curve_panels(result, curves, &figure->panels[count], err);
     if (!ok) {
         figure_free(figure);
         return NULL;
     }
-    if (more)
-        curve_panels(result, curves, &figure->panels[count]);
     figure->rows = o->rows;
     figure->cols = o->cols;
     figure->legend = true;

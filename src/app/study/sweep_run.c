@@ -456,15 +456,17 @@ static bool is_final(const ResultRow *row)
                        !strcmp(row->device, "cpu"));
 }
 
-static void find_before(SweepRun *s)
+static bool find_before(SweepRun *s, Error *err)
 {
-    results_latest(s->rows);
+    if (!results_latest(s->rows, err))
+        return false;
     for (int i = 0; i < s->plan->count; i++) {
         const ResultRow *row = results_find(s->rows, s->plan->points[i].key);
 
         s->row_of[i] = row && is_final(row) ? (int)(row - s->rows->rows) : -1;
         s->outcome->before += s->row_of[i] >= 0;
     }
+    return true;
 }
 
 static bool stopped(const SweepRun *s)
@@ -584,8 +586,7 @@ bool sweep_run(Session *session, const SweepSpec *spec, const SweepWatch *watch,
     ok = s.row_of || error_set(err, ERR_NOMEM, "not enough memory for the sweep");
     ok = ok && journal_open(&s, err);
     if (ok) {
-        find_before(&s);
-        ok = run_missing(&s, err);
+        ok = find_before(&s, err) && run_missing(&s, err);
         keep_plan(&s);
     }
     journal_close(&s.journal);

@@ -157,6 +157,8 @@ static bool check_counts(const char *what, WordList *list, long long most, Error
 }
 
 /* "90", "90s", "10m", "1h30m", "2d". */
+#define YEAR (366 * 86400.0) /* the longest part of a time */
+
 static bool parse_time(const char *text, double *seconds, Error *err)
 {
     static const char   units[] = "smhd";
@@ -169,9 +171,9 @@ static bool parse_time(const char *text, double *seconds, Error *err)
         double      value = strtod(at, &end);
         const char *unit = *end ? strchr(units, *end) : units;
 
-        if (end == at || !unit || !(value >= 0))
-            return error_set(err, ERR_USAGE,
-                             "--budget: expected a time like 90s, 10m or 1h30m, got '%s'", text);
+        if (end == at || !unit || !(value >= 0 && value * scale[unit - units] <= YEAR))
+            return error_set(err, ERR_USAGE, "--budget: expected a time like 90s, 10m or 1h30m, "
+                             "a year at most, got '%s'", text);
         *seconds += value * scale[unit - units];
         at = *end ? end + 1 : end;
     }
@@ -189,7 +191,9 @@ static bool environment_int(const char *name, long long *out)
         return false;
     errno = 0;
     *out = strtoll(text, &end, 10);
-    return !*end && !errno;
+    if (*end || errno)
+        *out = -1; /* no place of any array */
+    return true;
 }
 
 /* Slurm numbers tasks from any number in any step; the place in the array counts here. */
@@ -202,7 +206,7 @@ static bool shard_of_slurm(SweepSpec *out, Error *err)
         return true;
     environment_int("SLURM_ARRAY_TASK_MIN", &min);
     environment_int("SLURM_ARRAY_TASK_STEP", &step);
-    if (environment_int("SLURM_ARRAY_TASK_MAX", &max) && count > 1 && max > min &&
+    if (environment_int("SLURM_ARRAY_TASK_MAX", &max) && count > 1 && min >= 0 && max > min &&
         (max - min) % (count - 1) == 0)
         step = (max - min) / (count - 1);
     if (step < 1 || id < min || id > INT_MAX || min < 0 || (id - min) % step ||

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/shortage.h"
 #include "draw/file/format.h"
 #include "draw/file/svg.h"
 #include "draw/page/canvas.h"
@@ -38,6 +39,7 @@ struct Canvas {
     bool               failed;      /* an image was not written */
     cairo_surface_t  **images;      /* in a PDF: until it is finished */
     int                image_count;
+    int64_t            shortages;   /* shortage_count of when it was made */
 };
 
 typedef struct Face {
@@ -214,6 +216,7 @@ Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const Canvas
         return NULL;
     }
     c->kind = kind;
+    c->shortages = shortage_count();
     if (!open_surface(c, width, height, dpi, letters ? letters->svg : LETTERS_OUTLINES)
             ? !error_set(err, ERR_NOMEM, "drawing a figure: out of memory")
             : !open_fonts(c, letters ? letters->font : NULL, err)) {
@@ -545,8 +548,9 @@ void canvas_image(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip
 static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata, Text *out,
                        Error *err)
 {
-    Text lines = { 0 };
-    bool ok;
+    Text           lines = { 0 };
+    cairo_status_t status;
+    bool           ok;
 
     metadata_write_lines(metadata, "", &lines);
     cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_CREATE_DATE, PDF_DATE);
@@ -559,14 +563,17 @@ static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata
         cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_KEYWORDS, text_str(&lines));
     cairo_show_page(c->cairo);
     cairo_surface_finish(c->surface);
-    ok = text_ok(&lines) && cairo_surface_status(c->surface) == CAIRO_STATUS_SUCCESS &&
-         c->pdf.length;
+    /* A stream within the surface that lacked memory does not tell the surface. */
+    c->failed |= shortage_count() != c->shortages;
+    status = cairo_surface_status(c->surface);
+    ok = text_ok(&lines) && !c->failed && status == CAIRO_STATUS_SUCCESS && c->pdf.length;
     if (ok)
         text_add_bytes(out, c->pdf.data, c->pdf.length);
     text_free(&lines);
-    return (ok && text_ok(out)) || error_set(err, ERR_NOMEM, "a figure as PDF: %s",
-                                             cairo_status_to_string(
-                                                 cairo_surface_status(c->surface)));
+    return (ok && text_ok(out)) ||
+           error_set(err, ERR_NOMEM, "a figure as PDF: %s",
+                     status == CAIRO_STATUS_SUCCESS ? "out of memory"
+                                                    : cairo_status_to_string(status));
 }
 
 bool canvas_finish(Canvas *c, const char *title, const char *const *metadata, Text *out, Error *err)

@@ -348,7 +348,7 @@ static bool take_value(lua_State *L, LessonValue *out, Error *err)
         return true;
     case LUA_TSTRING:
         out->kind = LESSON_STRING;
-        text_add(&out->text, lua_tostring(L, -1));
+        text_add_shown(&out->text, lua_tostring(L, -1), lua_rawlen(L, -1), false);
         return text_ok(&out->text) || error_set(err, ERR_NOMEM, "not enough memory");
     default:
         return error_set(err, ERR_DATA, "the function returned a %s", luaL_typename(L, -1));

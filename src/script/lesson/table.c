@@ -56,8 +56,14 @@ static void check_keys(lua_State *L, const Place *at, const char *what, const ch
 
 static const char *keep_text(lua_State *L, const Place *at, int index)
 {
-    const char *text = arena_strdup(at->lesson->arena, lua_tostring(L, index));
+    size_t      length;
+    const char *given = lua_tolstring(L, index, &length), *text = NULL;
+    Text        shown = { 0 };
 
+    text_add_shown(&shown, given, length, false); /* a terminal obeys nothing of it */
+    if (text_ok(&shown))
+        text = arena_strdup(at->lesson->arena, text_str(&shown));
+    text_free(&shown);
     if (!text)
         luaL_error(L, "not enough memory");
     return text;

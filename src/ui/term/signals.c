@@ -30,12 +30,14 @@ static struct termios        modes;
 static bool                  modes_known;
 static void                 *crash_stack;
 
-static const int notes[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGTSTP, SIGWINCH,
-                             SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU };
-static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+static const int notes[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,   SIGWINCH, SIGPIPE,
+                             SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU, SIGVTALRM, SIGPROF,  SIGIO,
+                             SIGPWR,  SIGSTKFLT };
+static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP };
 #define NOTE_COUNT  (sizeof(notes) / sizeof(*notes))
 #define CRASH_COUNT (sizeof(crashes) / sizeof(*crashes))
 static struct sigaction before_notes[NOTE_COUNT], before_crashes[CRASH_COUNT];
+static struct sigaction before_timed[_NSIG]; /* of SIGRTMIN to SIGRTMAX, whose numbers vary */
 
 static void give_back(void)
 {
@@ -140,6 +142,8 @@ bool signals_install(const char *reset_bytes)
     if (crash_stack)
         sigaltstack(&stack, NULL);
     catch_all(notes, NOTE_COUNT, on_note, 0, before_notes);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        catch_all(&number, 1, on_note, 0, &before_timed[number]);
     catch_all(crashes, CRASH_COUNT, on_crash, SA_ONSTACK | (int)SA_RESETHAND, before_crashes);
     return true;
 }
@@ -155,6 +159,8 @@ void signals_restore(void)
 
     for (size_t i = 0; i < NOTE_COUNT; i++)
         sigaction(notes[i], &before_notes[i], NULL);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        sigaction(number, &before_timed[number], NULL);
     for (size_t i = 0; i < CRASH_COUNT; i++)
         sigaction(crashes[i], &before_crashes[i], NULL);
     sigaltstack(&off, NULL);

@@ -89,7 +89,7 @@ TEST(of_one_key_the_last_counts)
 
     CHECK_NEAR(row_number(results_find(&rows, "a@1"), "time_ms.median").value, 3, 0);
     assert_null(results_find(&rows, "a@3"));
-    results_latest(&rows);
+    assert_true(results_latest(&rows, NULL));
     assert_int_equal(rows.count, 3);
     assert_int_equal(rows.replaced, 1);
     assert_string_equal(rows.rows[0].key, "b@1");

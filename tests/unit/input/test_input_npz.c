@@ -163,6 +163,16 @@ TEST(arrays_are_named_behind_the_path)
     rmdir(folder);
 }
 
+TEST(a_name_that_stands_twice_is_refused)
+{
+    Bytes b = from_numpy();
+
+    for (int64_t i = 0; i + 5 <= b.size; i++)
+        if (!memcmp(b.data + i, "k.npy", 5))
+            b.data[i] = 'q';
+    refuse("t.npz", &b, NULL, ERR_FORMAT, "q.npy|twice");
+}
+
 TEST(what_is_written_is_read_back)
 {
     uint8_t     causal = 1;

@@ -98,7 +98,12 @@ static void test_draws(void **state)
     generate_result_free(&a);
     generate_result_free(&b);
     generate_result_free(&c);
+    assert_true(generate_check(&made->m, ids, TOKENS, &o, &err));
+    o.swap = &(Swap){ .mechanism = "window" };
+    assert_true(generate_check(&made->m, ids, TOKENS, &o, &err));
     o.swap = &(Swap){ .mechanism = "performer" };
+    assert_false(generate_check(&made->m, ids, TOKENS, &o, &err));
+    CHECK(strstr(err.text, "token by token"), "%s", err.text);
     assert_false(generate_run(&made->m, ids, TOKENS, &o, &a, &err));
     CHECK(strstr(err.text, "token by token"), "%s", err.text);
     made_free(made);
