@@ -124,6 +124,30 @@ case("swaps at the values of a name", function()
   check.raises("is a mixture", model.run, model, ids, { swaps = { swaps }, vary = "window=3" })
 end)
 
+-- The mean weight `back` tokens back, from the weights of exact attention on the layer.
+local function mean_back(weights, head, back)
+  local n, sum = weights.shape[2], 0
+  for i = back, n - 1 do sum = sum + weights:get(head, i, i - back) end
+  return sum / (n - back)
+end
+
+case("a head that looks a fixed number of tokens back", function()
+  local tales = assert(attn.model("sample:tales.gguf"))
+  local tokens = tales:encode(assert(io.open("samples/english.txt")):read("a"))
+  local weights = assert(attn.run("full", { input = tales:layer(2, tokens) })).views.weights
+  for _, row in ipairs(tales:heads(tokens)) do
+    if row.layer == 2 then
+      local best = 0
+      for back = 2, 16 do best = math.max(best, mean_back(weights, row.head, back)) end
+      assert(math.abs(row.offset - best) < 1e-4)
+      assert(math.abs(mean_back(weights, row.head, row.offset_tokens) - best) < 1e-6)
+      equal(row.label == "offset", row.head == 3)
+      equal(row.offset_tokens, 2)
+    end
+  end
+  equal(tales:heads(tales:encode("The"))[1].offset_tokens, nil)
+end)
+
 case("heads and a layer", function()
   local heads = model:heads(ids)
   equal(#heads, 4)

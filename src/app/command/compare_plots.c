@@ -328,7 +328,8 @@ static void answer_json(const Study *study, const StudyGoal *goal, Text *out)
         jsonw_open(&json, '{');
         jsonw_key_string(&json, "mechanism", study->lines[i].name);
         jsonw_key_string(&json, "parameter", study->axis.name);
-        jsonw_key_raw(&json, "smallest", at < 0 ? "null" : study->axis.values[at]);
+        jsonw_key(&json, "smallest");
+        axis_json(&study->axis, at, &json);
         jsonw_key(&json, quantity_name(goal->quantity));
         if (at < 0)
             jsonw_null(&json);

@@ -222,7 +222,8 @@ static int count_unjudged(const Diff *d, const char **why, int *busy)
     return count;
 }
 
-static void summarise_time(const Diff *d, Text *out)
+/* Above the table: why cells of time are empty, before a reader meets them. */
+static void explain_gaps(const Diff *d, Text *out)
 {
     const char *why = "";
     int         busy, unjudged = count_unjudged(d, &why, &busy);
@@ -237,6 +238,12 @@ static void summarise_time(const Diff *d, Text *out)
         text_add_count(out, busy, "pair");
         text_add(out, " left out: the machine did other work while they were timed\n");
     }
+    if (unjudged || busy)
+        text_add(out, "\n");
+}
+
+static void summarise_time(const Diff *d, Text *out)
+{
     text_addf(out, "time: trimmed mean of the pairs' ratios [95 %% interval].  p: of at most %g %% "
               "dearer, corrected by Holm over all points; dearer at %g or less.\n",
               100 * d->plan.over, MATCH_LEVEL);
@@ -401,11 +408,15 @@ bool command_diff(Session *s, const Call *call, Text *out, Error *err)
     ok = take_plan(call, &d, err) && read_files(&d, call, err) &&
          matches_find(&d.a, &d.b, &d.plan, &d.all, err);
     if (ok) {
+        bool words = !call->values[OPT_JSON] && !call->values[OPT_CSV];
+
+        if (words && !d.plan.counted)
+            explain_gaps(&d, out);
         if (call->values[OPT_JSON])
             show_json(&d, out);
         else
             show_table(&d, call, out);
-        if (!call->values[OPT_JSON] && !call->values[OPT_CSV])
+        if (words)
             summarise(&d, out);
         ok = judge_diff(&d, err);
     }

@@ -58,24 +58,42 @@ static void score_cell(Table *t, double value, bool exact)
         table_cell(t, exact ? "%.9g" : "%.3f", value);
 }
 
+/* NaN: too few rows to look for an offset. */
+static double offset_tokens(const HeadScores *score)
+{
+    return score->offset_tokens ? (double)score->offset_tokens : (double)NAN;
+}
+
+static void count_cell(Table *t, double count)
+{
+    if (isnan(count))
+        table_cell(t, "n/a");
+    else
+        table_cell(t, "%.0f", count);
+}
+
 static void heads_table(const HeadsRun *r, TableStyle style, Text *out)
 {
-    Table t = { .cols = 4 + HEAD_SCORE_COUNT, .keys = 2, .room = call_room(r->call) };
+    Table t = { .cols = 5 + HEAD_SCORE_COUNT, .keys = 2, .room = call_room(r->call) };
 
     table_cell(&t, "layer");
     table_cell(&t, "head");
     table_cell(&t, "label");
     for (int s = 0; s < HEAD_SCORE_COUNT; s++)
         table_cell(&t, "%s", head_score_name((HeadScore)s));
+    table_cell(&t, style == TABLE_CSV ? "offset_tokens" : "back");
     table_cell(&t, style == TABLE_CSV ? "induction_rows" : "rows");
     for (int64_t i = 0; i < r->count; i++) {
         const HeadScores *score = &r->result.score[r->order[i]];
+        char              words[32];
 
         table_cell(&t, "%lld", (long long)(r->order[i] / r->result.heads));
         table_cell(&t, "%lld", (long long)(r->order[i] % r->result.heads));
-        table_cell(&t, "%s", score->label);
+        table_cell(&t, "%s", style == TABLE_CSV ? score->label
+                             : head_label_words(score, words, sizeof(words)));
         for (int s = 0; s < HEAD_SCORE_COUNT; s++)
             score_cell(&t, head_score(score, (HeadScore)s), style == TABLE_CSV);
+        count_cell(&t, offset_tokens(score));
         table_cell(&t, "%lld", (long long)score->induction_rows);
     }
     table_write(&t, style, out);
@@ -105,7 +123,7 @@ static void heads_count(const HeadsRun *r, Text *out)
 static void heads_grid(const HeadsRun *r, Text *out)
 {
     text_addf(out, "layer   heads 0 to %lld: i induction, p previous, s self, k sink, b broad, "
-              ". mixed\n", (long long)r->result.heads - 1);
+              "o offset, . mixed\n", (long long)r->result.heads - 1);
     for (int64_t l = 0; l < r->result.layers; l++) {
         const HeadScores *row = r->result.score + l * r->result.heads;
 
@@ -143,6 +161,7 @@ static void heads_json(const HeadsRun *r, Text *out)
         for (int s = 0; s < HEAD_SCORE_COUNT; s++)
             jsonw_key_number(&j, head_score_name((HeadScore)s), head_score(score, (HeadScore)s));
         jsonw_key_int(&j, "induction_rows", score->induction_rows);
+        jsonw_key_number(&j, "offset_tokens", offset_tokens(score));
         jsonw_close(&j, '}');
     }
     jsonw_close(&j, ']');

@@ -11,7 +11,7 @@
 
 /* As head_labels; first letters differ, because figures as text show these. */
 static const char *const categories[] = { "induction", "previous", "self", "key 0 (sink)", "broad",
-                                          "mixed", NULL };
+                                          "mixed", "offset", NULL };
 
 typedef struct HeadsFigure {
     const HeadsResult *result;
@@ -95,7 +95,7 @@ static bool add_views(HeadsFigure *f, const char *list, Error *err)
             ok = add_labels(f, err);
         else if (!head_score_parse(name, &which, NULL))
             ok = error_set(err, ERR_USAGE, "--score: expected label, previous, self, first, next, "
-                           "entropy, distance, near or induction, got '%s'", name);
+                           "entropy, distance, near, induction or offset, got '%s'", name);
         else
             ok = add_score(f, which, err);
     }

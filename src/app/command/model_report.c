@@ -454,19 +454,11 @@ static void json_numbers(Json *j, const char *key, const double *values, int64_t
 /* The value of --vary: a number, a word, or null where the swap does not depend on it. */
 static void json_value(const ModelRun *r, int64_t variant, Json *j)
 {
-    int    at = variant ? r->origins[variant - 1].at : -1;
-    double number = at >= 0 ? axis_number(&r->axis, at) : (double)NAN;
-
     if (!r->axis.count)
         return;
     jsonw_key_int(j, "given", variant ? r->origins[variant - 1].given : -1);
     jsonw_key(j, "value");
-    if (at < 0)
-        jsonw_null(j);
-    else if (isnan(number))
-        jsonw_string(j, r->axis.values[at]);
-    else
-        jsonw_number(j, number);
+    axis_json(&r->axis, variant ? r->origins[variant - 1].at : -1, j);
 }
 
 static void json_default(void *context, const char *name, const char *value)

@@ -310,7 +310,7 @@ typedef struct LessonPage {
 typedef struct LessonSight {
     int         chosen;   /* choice from 0; -1: none is */
     bool        hint;     /* it is shown */
-    bool        done;     /* the task is */
+    bool        done;     /* the task is, since its panes were opened */
     bool        answered; /* rightly */
     const char *reply;    /* reply to the last answer; NULL: none */
     bool        right;

@@ -13,7 +13,7 @@
 #include "profile/strongest.h"
 
 #define SOON 4e6       /* exact weights that are computed at once when a caller waits */
-#define ROUNDS_MOST 64
+#define ROUNDS_MOST 63 /* bits of `seen` below the one that says that the key is found */
 #define BITS 8
 
 typedef struct MissedParts {

@@ -26,6 +26,18 @@ double axis_number(const Axis *axis, int index)
     return *end || end == axis->values[index] ? (double)NAN : value;
 }
 
+void axis_json(const Axis *axis, int index, Json *out)
+{
+    double number = index >= 0 ? axis_number(axis, index) : (double)NAN;
+
+    if (index < 0)
+        jsonw_null(out);
+    else if (isfinite(number))
+        jsonw_number(out, number);
+    else
+        jsonw_string(out, axis->values[index]);
+}
+
 static bool add_value(Axis *out, const char *text, size_t length, Error *err)
 {
     char **grown;

@@ -10,7 +10,7 @@
 
 #define TRIES_MOST   40
 #define NEAR         0.01 /* relative; nearer is not searched */
-#define FAR          1.25 /* a reached share that is off by more is said to be the nearest */
+#define FAR          1.1  /* a reached share that is off by more is set against the budget's */
 #define USUAL_TOKENS 128  /* a small default stands for so many tokens */
 #define SMALL_MOST   16   /* larger defaults were not made for a few tokens */
 
@@ -243,7 +243,7 @@ static void say_reached(const Search *f, Text *note)
     text_addf(note, "%s=%lld takes %.3g %% of full attention's %s", f->param->name,
               (long long)f->best, 100 * f->reached, words);
     if (distance(f, f->reached) > log(FAR))
-        text_add(note, ", the nearest there is");
+        text_addf(note, ", the nearest there is to %.3g %%", 100 * f->budget->share);
 }
 
 /* The parameter to be chosen; NULL: *note says why none is. */

@@ -48,6 +48,8 @@ struct Param;
 bool axis_usual(const struct Param *param, const char *now, int64_t n, bool dense, Text *out);
 /* The value as a number; NaN where it is none. */
 double axis_number(const Axis *axis, int index);
+/* Writes the value: a number, or the text that it is; null: index -1. */
+void axis_json(const Axis *axis, int index, Json *out);
 
 #define STUDY_LINES 64
 #define VARY_LINES  16 /* over a parameter */

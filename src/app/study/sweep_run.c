@@ -549,20 +549,23 @@ static bool run_missing(SweepRun *s, Error *err)
 }
 
 /* Keeps the rows of the plan in its order; the file may hold others. */
-static void keep_plan(SweepRun *s)
+static bool keep_plan(SweepRun *s, Error *err)
 {
     Results kept = { 0 };
+    bool    ok = true;
 
-    for (int i = 0; i < s->plan->count; i++) {
+    for (int i = 0; ok && i < s->plan->count; i++) {
         const ResultRow *row = s->row_of[i] >= 0 ? &s->rows->rows[s->row_of[i]] : NULL;
 
-        if (row && results_add(&kept, row->line, strlen(row->line), 0, NULL)) {
-            s->outcome->ok += row->ok;
-            s->outcome->failed += !row->ok;
-        }
+        if (!row)
+            continue;
+        ok = results_add(&kept, row->line, strlen(row->line), 0, err);
+        s->outcome->ok += row->ok;
+        s->outcome->failed += !row->ok;
     }
     results_free(s->rows);
     *s->rows = kept;
+    return ok;
 }
 
 bool sweep_run(Session *session, const SweepSpec *spec, const SweepWatch *watch, Results *rows,
@@ -587,7 +590,7 @@ bool sweep_run(Session *session, const SweepSpec *spec, const SweepWatch *watch,
     ok = ok && journal_open(&s, err);
     if (ok) {
         ok = find_before(&s, err) && run_missing(&s, err);
-        keep_plan(&s);
+        ok = keep_plan(&s, ok ? err : NULL) && ok;
     }
     journal_close(&s.journal);
     free(s.row_of);

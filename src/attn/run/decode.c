@@ -28,19 +28,19 @@ static int64_t mark_keys(const PatternRow *row, uint8_t *met)
     return fresh;
 }
 
-/* Distinct keys that the query heads of each of `groups` heads read, summed. */
-static int64_t distinct_keys(Run *r, const Pattern *cells, int64_t groups, uint8_t *met)
+/* Distinct keys that the query heads of each of `groups` heads read, summed; where there was no
+ * memory for a row, `row` says so. */
+static int64_t distinct_keys(Run *r, const Pattern *cells, int64_t groups, PatternRow *row,
+                             uint8_t *met)
 {
-    int64_t    each = r->h / groups, last = pattern_queries(cells) - 1, keys = 0;
-    PatternRow row = { 0 };
+    int64_t each = r->h / groups, last = pattern_queries(cells) - 1, keys = 0;
 
     for (int64_t head = 0; head < r->h; head++) {
         if (head % each == 0)
             memset(met, 0, (size_t)r->m);
-        pattern_row(cells, head, last, &row);
-        keys += mark_keys(&row, met);
+        pattern_row(cells, head, last, row);
+        keys += mark_keys(row, met);
     }
-    pattern_row_free(&row);
     return keys;
 }
 
@@ -61,8 +61,8 @@ static LastRow row_of_each(Run *r, const Pattern *cells, PatternRow *row)
         last.cells += (double)pattern_row_cells(row);
     }
     if (met) {
-        last.keys = (double)distinct_keys(r, cells, r->k.shape[0], met);
-        last.values = (double)distinct_keys(r, cells, r->v.shape[0], met);
+        last.keys = (double)distinct_keys(r, cells, r->k.shape[0], row, met);
+        last.values = (double)distinct_keys(r, cells, r->v.shape[0], row, met);
     }
     return last;
 }

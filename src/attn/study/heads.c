@@ -1,11 +1,13 @@
 /* heads.c -- see heads.h.
  *
  * The label is the first that holds: induction >= 0.3 (on repeated tokens only), previous >= 0.3,
- * self >= 0.3, first >= 0.5 (a sink), entropy >= 0.8 of the mean of ln(keys of a row) (broad).
+ * self >= 0.3, first >= 0.5 (a sink), entropy >= 0.8 of the mean of ln(keys of a row) (broad),
+ * offset >= 0.3 (a fixed number of tokens back).
  */
 #include "attn/study/heads.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +15,13 @@
 #define LABEL_SELF 0.3
 #define LABEL_FIRST 0.5
 #define LABEL_BROAD 0.8
+#define LABEL_OFFSET 0.3
 
 /* ---- scores by name ----------------------------------------------------------- */
 
 static const char *const names[HEAD_SCORE_COUNT] = {
     "previous", "self", "first", "next", "entropy", "distance", "near", "induction",
+    "offset",
 };
 
 const char *head_score_name(HeadScore which)
@@ -33,7 +37,8 @@ bool head_score_parse(const char *name, HeadScore *out, Error *err)
             return true;
         }
     return error_set(err, ERR_USAGE, "--sort %.40s: expected previous, self, first, next, entropy, "
-                     "distance, near or induction; -distance puts the smallest first", name);
+                     "distance, near, induction or offset; -distance puts the smallest first",
+                     name);
 }
 
 bool head_order_parse(const char *text, HeadOrder *out, Error *err)
@@ -52,12 +57,13 @@ double head_score(const HeadScores *s, HeadScore which)
     case HEAD_ENTROPY: return s->entropy;
     case HEAD_DISTANCE: return s->distance;
     case HEAD_NEAR: return s->near;
+    case HEAD_OFFSET: return s->offset;
     default: return s->induction;
     }
 }
 
 const char *const head_labels[] = { "induction", "previous", "self", "sink", "broad", "mixed",
-                                    NULL };
+                                    "offset", NULL };
 
 int head_label_index(const char *label)
 {
@@ -65,6 +71,14 @@ int head_label_index(const char *label)
         if (!strcmp(label, head_labels[l]))
             return l;
     return -1;
+}
+
+const char *head_label_words(const HeadScores *scores, char *room, size_t size)
+{
+    if (!scores->label || strcmp(scores->label, "offset") != 0)
+        return scores->label;
+    snprintf(room, size, "offset %lld", (long long)scores->offset_tokens);
+    return room;
 }
 
 /* Larger comes first. */
@@ -152,6 +166,8 @@ void head_sums_row(HeadSums *sums, const HeadRows *rows, int64_t i, const float 
     if (i == 0)
         return;
     sums->previous += i - 1 >= low ? (double)w[i - 1 - low] : 0;
+    for (int64_t t = 2; t <= HEAD_OFFSET_MOST && t <= i - low; t++)
+        sums->back[t] += (double)w[i - t - low];
     sums->self += (double)w[i - low];
     sums->first += low == 0 ? (double)w[0] : 0;
     if (rows->seen && rows->earlier[i] >= 0)
@@ -169,9 +185,20 @@ void head_sums_add(HeadSums *to, const HeadSums *more)
     to->near += more->near;
     to->wide += more->wide;
     to->induction += more->induction;
+    for (int t = 2; t <= HEAD_OFFSET_MOST; t++)
+        to->back[t] += more->back[t];
 }
 
 /* ---- scores ---------------------------------------------------------------------- */
+
+/* On tokens that are said twice, an induction head or one that looks for equal tokens looks a fixed
+ * number back, too. */
+static bool repeats_at(const HeadRows *rows, int64_t back)
+{
+    int64_t last = rows->n - 1, earlier = rows->seen ? rows->earlier[last] : -1;
+
+    return rows->repeated && earlier >= 0 && (back == last - earlier || back == last - earlier - 1);
+}
 
 static const char *label_of(const HeadRows *rows, const HeadScores *s)
 {
@@ -185,7 +212,22 @@ static const char *label_of(const HeadRows *rows, const HeadScores *s)
         return "sink";
     if (rows->log_length > 0 && s->entropy >= LABEL_BROAD * rows->log_length)
         return "broad";
+    if (s->offset >= LABEL_OFFSET && !repeats_at(rows, s->offset_tokens))
+        return "offset";
     return "mixed";
+}
+
+static void find_offset(const HeadSums *s, int64_t n, HeadScores *out)
+{
+    out->offset = (double)NAN;
+    for (int64_t t = 2; t <= HEAD_OFFSET_MOST && 2 * t <= n; t++) {
+        double mean = s->back[t] / (double)(n - t);
+
+        if (!(mean <= out->offset)) {
+            out->offset = mean;
+            out->offset_tokens = t;
+        }
+    }
 }
 
 void head_scores_of(const HeadSums *s, const HeadRows *rows, HeadScores *out)
@@ -198,5 +240,6 @@ void head_scores_of(const HeadSums *s, const HeadRows *rows, HeadScores *out)
     out->next = rows->causal ? (double)NAN : s->next / pairs;
     out->near = s->wide ? s->near / (double)s->wide : (double)NAN;
     out->induction = rows->seen ? s->induction / (double)rows->seen : (double)NAN;
+    find_offset(s, rows->n, out);
     out->label = label_of(rows, out);
 }

@@ -6,6 +6,7 @@
 #define ATTN_STUDY_HEADS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -16,20 +17,24 @@ typedef struct HeadScores {
     double  self;      /* mean of W[i,i], i >= 1 */
     double  first;     /* mean of W[i,0], i >= 1: a sink */
     double  next;      /* mean of W[i,i+1]; inputs that are not causal */
+    double  offset;    /* the largest mean of W[i,i-t], i >= t, of all t from 2 to */
+    int64_t offset_tokens; /* HEAD_OFFSET_MOST and half the rows; and that t */
     double  entropy;   /* mean over all rows, nats */
     double  distance;  /* mean of sum_j W[i,j] |i - j| */
     double  near;      /* weight on keys up to HeadRows.near away; mean over rows that see others */
     double  induction; /* weight on what followed earlier occurrences of the token; mean over */
     int64_t induction_rows; /* rows whose token occurred before */
-    const char *label; /* "induction", "previous", "self", "sink", "broad", "mixed"; static */
+    const char *label; /* "induction", "previous", "self", "sink", "broad", "offset",
+                        * "mixed"; static */
 } HeadScores;
 
+#define HEAD_OFFSET_MOST     16  /* tokens back */
 #define HEAD_LEAST_INDUCTION 0.3 /* of the label, on repeated tokens only */
 
 /* The scores by name. */
 typedef enum HeadScore {
     HEAD_PREVIOUS, HEAD_SELF, HEAD_FIRST, HEAD_NEXT, HEAD_ENTROPY, HEAD_DISTANCE, HEAD_NEAR,
-    HEAD_INDUCTION, HEAD_SCORE_COUNT
+    HEAD_INDUCTION, HEAD_OFFSET, HEAD_SCORE_COUNT
 } HeadScore;
 const char *head_score_name(HeadScore which);
 bool        head_score_parse(const char *name, HeadScore *out, Error *err);
@@ -40,6 +45,8 @@ typedef struct HeadOrder {
 } HeadOrder;
 bool        head_order_parse(const char *text, HeadOrder *out, Error *err);
 double      head_score(const HeadScores *scores, HeadScore which);
+/* "previous", "offset 3"; the label as people read it.  In `room` when it is made there. */
+const char *head_label_words(const HeadScores *scores, char *room, size_t size);
 /* Names of all labels, ending in NULL; the index is `head_label_index`. */
 extern const char *const head_labels[];
 int         head_label_index(const char *label);
@@ -51,6 +58,7 @@ void        head_scores_order(const HeadScores *scores, HeadOrder by, int64_t *o
 /* Sums over rows, which become means. */
 typedef struct HeadSums {
     double  previous, self, first, next, entropy, distance, near, induction;
+    double  back[HEAD_OFFSET_MOST + 1]; /* by t from 2: W[i,i-t] */
     int64_t wide; /* rows that see keys beyond `near` */
 } HeadSums;
 

@@ -438,7 +438,7 @@ static bool work_heads(void *context, const atomic_bool *cancel, Error *err)
 
 static void push_scores(lua_State *L, int64_t layer, int64_t head, const HeadScores *s)
 {
-    lua_createtable(L, 0, 12);
+    lua_createtable(L, 0, 14);
     field_integer(L, "layer", layer);
     field_integer(L, "head", head);
     field_string(L, "label", s->label);
@@ -451,6 +451,9 @@ static void push_scores(lua_State *L, int64_t layer, int64_t head, const HeadSco
     field_measure(L, "near", s->near);
     field_measure(L, "induction", s->induction);
     field_integer(L, "induction_rows", s->induction_rows);
+    field_measure(L, "offset", s->offset);
+    if (s->offset_tokens)
+        field_integer(L, "offset_tokens", s->offset_tokens);
 }
 
 static int push_heads(lua_State *L, int status, lua_KContext at)
@@ -591,7 +594,8 @@ static const Member model_members[] = {
       "layers and heads), ended (by itself), seconds, and swap." },
     { "heads", find_heads, "ids: integer[], near?: integer", "table[]?, string?, string?",
       "A table for each head: layer, head, label, previous, self, first, next, entropy, distance, "
-      "near (weight on the keys up to so many away; 8 unless given), induction, "
+      "near (weight on the keys up to so many away; 8 unless given), offset (weight on the key "
+      "offset_tokens before, the best of 2 to 16), induction, "
       "induction_rows." },
     { "layer", layer_input, "layer: integer, ids: integer[]", "attnscope.Input?, string?, string?",
       "q, k, v and x of a layer, as an input." },

@@ -128,22 +128,38 @@ static int legend_list(Ui *ui, const LegendItem *items, int count, int y, int x)
     return x;
 }
 
+/* The words that fit; NULL: none do. */
+static const char *dots_words(bool letters, int room)
+{
+    static const char *const words[][2] = {
+        { DOT_WORDS, "dot: rarer cause" },
+        { "underlined: a rarer cause too", "underlined: rarer" },
+    };
+
+    for (int k = 0; k < 2; k++)
+        if (term_width(words[letters][k]) <= room)
+            return words[letters][k];
+    return NULL;
+}
+
 /* The mark of cells that also hold a rarer cause: a dot, or an underlined letter. */
 static int legend_dots(Ui *ui, int y, int x)
 {
     for (int i = 0; i < ui->compare.count; i++) {
-        Pane *pane = &ui->compare.panes[i];
-        Panel panel;
-        bool  letters;
+        Pane       *pane = &ui->compare.panes[i];
+        Panel       panel;
+        const char *words;
+        bool        letters;
 
         if (!pane->area.h || !pane->dotted || !pane_panel(ui, pane, &panel) ||
             !panel_shows_dots(&panel, &pane->drawing.grid))
             continue;
         letters = glyphs_size(glyphs_for(ui->term, ui->glyphs, &panel)).down == 1 &&
                   glyphs_for(ui->term, ui->glyphs, &panel) != GLYPHS_FULL;
-        return x + 2 + term_text(ui->term, y, x, ui->term->cols - x,
-                                 letters ? "underlined: a rarer cause too" : DOT_WORDS,
-                                 ui_style(ui, ROLE_DIM));
+        words = dots_words(letters, ui->term->cols - x);
+        return words ? x + 2 + term_text(ui->term, y, x, ui->term->cols - x, words,
+                                         ui_style(ui, ROLE_DIM))
+                     : x;
     }
     return x;
 }
@@ -403,6 +419,8 @@ static int legend_cover(Ui *ui, bool shaded, int y, int x)
                                                               : ".:-=+*#%@";
     const char *words = x + 38 < ui->term->cols ? "more of the cell is allowed" : "more";
 
+    if (x + term_width(lead) + 1 + term_width(words) > ui->term->cols)
+        return x; /* half of it says nothing */
     return x + 2 + term_textf(ui->term, y, x, 40, ui_style(ui, ROLE_DIM), "%s %s", lead, words);
 }
 

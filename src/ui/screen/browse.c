@@ -467,6 +467,8 @@ void action_list_mark(Ui *ui)
         ui_say(ui, ROLE_WARN, "%d are marked; that is as many as fit side by side", PANES_MOST);
     else if (index >= 0)
         mark(b, index);
+    else
+        ui_say(ui, ROLE_DIM, "a class is not marked; Space marks a mechanism");
     list_move(ui, 1);
 }
 

@@ -143,7 +143,7 @@ void lesson_show(Ui *ui, int at)
     l->over = false;
     l->scroll = 0;
     l->said[0] = l->problem[0] = '\0';
-    l->sight = (LessonSight){ .chosen = -1, .done = known, .answered = known, .lenient = true };
+    l->sight = (LessonSight){ .chosen = -1, .answered = known, .lenient = true };
     field_set(&l->field, "");
     l->judged = false;
     l->recalled = !known;

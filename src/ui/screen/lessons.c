@@ -220,19 +220,21 @@ static void lessons_end(Ui *ui)
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
+/* A task that was done at an earlier visit stands open above new panes, and the step is done. */
 bool lesson_step_is_done(const Ui *ui)
 {
     const Lessons    *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
 
-    return (!step->done || l->sight.done) && (!step->ask || l->sight.answered);
+    return l->done >> l->step & 1 ||
+           ((!step->done || l->sight.done) && (!step->ask || l->sight.answered));
 }
 
 void lesson_finish(Ui *ui)
 {
     Lessons *l = &ui->lessons;
 
-    if (!lesson_step_is_done(ui) || l->done >> l->step & 1)
+    if (l->done >> l->step & 1 || !lesson_step_is_done(ui))
         return;
     l->done |= UINT32_C(1) << l->step;
     l->scroll = LESSON_END;

@@ -208,6 +208,7 @@ static const char *unlabelled(double induction)
 static void score_paragraph(Ui *ui, Area area, const HeadScores *s)
 {
     Text out = { 0 };
+    char back[32];
 
     add_score(&out, "previous", s->previous);
     add_score(&out, "self", s->self);
@@ -218,6 +219,8 @@ static void score_paragraph(Ui *ui, Area area, const HeadScores *s)
     add_score(&out, "entropy", s->entropy);
     add_score(&out, "distance", s->distance);
     add_score(&out, "near", s->near);
+    snprintf(back, sizeof(back), "%lld back", (long long)s->offset_tokens);
+    add_score(&out, back, s->offset);
     term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_DIM));
     text_free(&out);
 }
@@ -239,8 +242,10 @@ static int score_lines(Ui *ui, Area area, const HeadScores *s)
         [HEAD_NEAR] = "on tokens up to " IN_TEXT(HEAD_NEAR_KEYS) " away",
         [HEAD_ENTROPY] = "nats: large where it looks at many",
         [HEAD_DISTANCE] = "tokens away on average",
+        [HEAD_OFFSET] = "on the token ",
     };
-    int lines = 0;
+    int  lines = 0;
+    char back[32];
 
     for (int i = 0; i < HEAD_SCORE_COUNT; i++) {
         double value = head_score(s, (HeadScore)i);
@@ -253,9 +258,11 @@ static int score_lines(Ui *ui, Area area, const HeadScores *s)
                    head_score_name((HeadScore)i), value);
         for (int c = 0; c < full && c < SCORE_BAR; c++)
             term_char(ui->term, y, area.x + 17 + c, 0x2588, ui_style(ui, ROLE_METER));
+        if (i == HEAD_OFFSET)
+            snprintf(back, sizeof(back), "%lld back", (long long)s->offset_tokens);
         term_textf(ui->term, y, area.x + 18 + SCORE_BAR, area.w - 18 - SCORE_BAR,
                    ui_style(ui, ROLE_DIM), "%s%s", meanings[i],
-                   i == HEAD_INDUCTION ? unlabelled(value) : "");
+                   i == HEAD_INDUCTION ? unlabelled(value) : i == HEAD_OFFSET ? back : "");
         lines++;
     }
     return lines;
@@ -341,13 +348,14 @@ static void draw_scores(Ui *ui, Area area)
     const HeadScores *s = &m->scores[m->layer * m->model->config.heads + m->head];
     bool              there = m->layer < atomic_load(&m->rows);
     int               lines;
+    char              words[32];
 
     if (area.h < 1)
         return;
     term_textf(ui->term, area.y, area.x, area.w, ui_style(ui, ROLE_TITLE),
                "layer %lld head %lld%s%s",
                (long long)m->layer, (long long)m->head, there ? ": " : "",
-               there && s->label ? s->label : "");
+               there && s->label ? head_label_words(s, words, sizeof(words)) : "");
     if (!there)
         return;
     area.y++;

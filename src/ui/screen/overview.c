@@ -306,6 +306,7 @@ static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
     char            caption[256] = "";
     Panel           panel;
     Text            out = { 0 };
+    char            words[32];
 
     if (o->layers > 1)
         text_addf(&out, "layer %lld, ", (long long)layer_number(ui, o->layer));
@@ -326,7 +327,7 @@ static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
         text_addf(&out, "%s%s", *caption ? "  " : "", caption);
     }
     if (atomic_load(&tile->scored) && tile->scores.label)
-        text_addf(&out, "  %s head", tile->scores.label);
+        text_addf(&out, "  %s head", head_label_words(&tile->scores, words, sizeof(words)));
     term_text(ui->term, y, 2, ui->term->cols - 4 - taken, text_str(&out),
               ui_style(ui, ROLE_TEXT));
     text_free(&out);

@@ -139,15 +139,20 @@ static void form_value(const Pane *pane, const FormRow *row, Text *out)
     }
 }
 
+/* A bound too large to matter is none. */
+static bool is_bound(double bound)
+{
+    return fabs(bound) < 1e9;
+}
+
 static void bound_text(double bound, char *text, size_t size)
 {
-    if (fabs(bound) >= 1e9) /* too large to matter */
-        snprintf(text, size, "%s", bound > 0 ? "" : "-");
-    else
+    *text = '\0';
+    if (is_bound(bound))
         snprintf(text, size, "%.10g", bound);
 }
 
-/* "0..64", "yes no" */
+/* "0..64", "0..", "any", "yes no" */
 static void form_range(const FormRow *row, Text *out)
 {
     const Param *p = row->param;
@@ -172,7 +177,10 @@ static void form_range(const FormRow *row, Text *out)
         return;
     bound_text(p->lo, lo, sizeof(lo));
     bound_text(p->hi, hi, sizeof(hi));
-    text_addf(out, "%s%s..%s%s", p->above_lo ? ">" : "", lo, hi, p->even ? " even" : "");
+    if (!is_bound(p->lo) && !is_bound(p->hi))
+        text_addf(out, "any%s", p->even ? " even" : "");
+    else
+        text_addf(out, "%s%s..%s%s", p->above_lo ? ">" : "", lo, hi, p->even ? " even" : "");
 }
 
 static const char *form_help(const Pane *pane, const FormRow *row)

@@ -231,6 +231,45 @@ static void add_lessons(Ui *ui, Choices *list)
                 add_choice(ui, list, (Choice){ .lesson = item, .number = i + 1 });
 }
 
+/* ---- what goes first ---------------------------------------------------------- */
+
+static const char *name_of(const Choice *c)
+{
+    return c->mechanism ? c->mechanism->id : c->lesson  ? c->lesson->id
+           : c->preset  ? c->preset->id    : c->command ? c->command->name
+           : c->typed.word ? c->typed.word : "";
+}
+
+/* What is typed is the whole name of something to open, or it with an argument. */
+static bool is_called(const Ui *ui, const Choice *c)
+{
+    return !strcasecmp(name_of(c), ui->help.filter.text) || typed_argument(ui, &c->typed);
+}
+
+/* What is typed begins the id of a mechanism; its card and stages stand below it. */
+static bool is_begun(const Ui *ui, const Choice *c)
+{
+    const char *wanted = ui->help.filter.text;
+
+    return c->mechanism && !c->way && !strncasecmp(c->mechanism->id, wanted, strlen(wanted));
+}
+
+/* Choices that `is` holds for go to the front, in their order. */
+static void move_first(const Ui *ui, Choices *list, bool (*is)(const Ui *, const Choice *))
+{
+    int first = 0;
+
+    for (int i = 0; i < list->count && *ui->help.filter.text; i++) {
+        Choice found = list->items[i];
+
+        if (!is(ui, &found))
+            continue;
+        memmove(&list->items[first + 1], &list->items[first],
+                (size_t)(i - first) * sizeof(*list->items));
+        list->items[first++] = found;
+    }
+}
+
 /* ---- mechanisms and all else ------------------------------------------------- */
 
 #define WAYS_MOST 4 /* mechanisms that are offered with card, stages and lesson */
@@ -261,6 +300,7 @@ static void add_mechanisms(Ui *ui, Choices *list)
 
     for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
         add_choice(ui, list, (Choice){ .mechanism = mechanism });
+    move_first(ui, list, is_begun);
     add_ways(ui, list);
 }
 
@@ -337,33 +377,6 @@ static void add_keys(const Ui *ui, Choices *list)
         }
 }
 
-/* What is typed is the whole name of something to open, or it with an argument. */
-static bool is_called(const Ui *ui, const Choice *c)
-{
-    const char *wanted = ui->help.filter.text;
-    const char *name = c->mechanism ? c->mechanism->id : c->lesson  ? c->lesson->id
-                       : c->preset  ? c->preset->id    : c->command ? c->command->name
-                       : c->typed.word ? c->typed.word : "";
-
-    return !strcasecmp(name, wanted) || typed_argument(ui, &c->typed);
-}
-
-/* What is called exactly as typed goes before what has the words somewhere. */
-static void called_first(const Ui *ui, Choices *list)
-{
-    int called = 0;
-
-    for (int i = 0; i < list->count && *ui->help.filter.text; i++) {
-        Choice found = list->items[i];
-
-        if (!is_called(ui, &found))
-            continue;
-        memmove(&list->items[called + 1], &list->items[called],
-                (size_t)(i - called) * sizeof(*list->items));
-        list->items[called++] = found;
-    }
-}
-
 static void make_choices(Ui *ui, Choices *list)
 {
     *list = (Choices){ 0 };
@@ -384,7 +397,7 @@ static void make_choices(Ui *ui, Choices *list)
     add_lessons(ui, list); /* those that do not stand above */
     add_glossary(ui, list);
     if (ui->help.palette)
-        called_first(ui, list);
+        move_first(ui, list, is_called);
 }
 
 /* The line, or the next one in that direction that is no heading. */
@@ -405,58 +418,112 @@ static Area help_area(const Ui *ui)
 }
 
 #define WHOLE_LINES 2 /* at the bottom of the window: all of the chosen line's text */
+#define ROOMY_ROWS  16 /* of a window that has a row to spare below the filter */
+
+/* Rows of the window, from its top. */
+typedef struct HelpRows {
+    int first; /* line of the list */
+    int room;  /* lines that the list has even above the chosen line's whole text */
+    int all;   /* and without that text */
+} HelpRows;
+
+static HelpRows help_rows(Area area)
+{
+    int first = area.h < ROOMY_ROWS ? 2 : 3, all = area.h - 1 - first;
+
+    return (HelpRows){ first, all - WHOLE_LINES - 1, all };
+}
+
+static int keys_width(const Ui *ui, const Choices *list, Area area)
+{
+    return !ui->help.palette && !list->elsewhere ? 14 : area.w >= ROOMY ? 30 : 20;
+}
+
+/* Lines of the chosen line's whole text, where the list cuts it off. */
+static int whole_lines(Ui *ui, const Choices *list, Area area, Term *term)
+{
+    char keys[128], text[512];
+    Area box = { 0, area.x + 2, WHOLE_LINES, area.w - 4 };
+
+    if (!list->count)
+        return 0;
+    choice_text(&list->items[ui->help.line], keys, sizeof(keys), text, sizeof(text));
+    if (term_width(text) <= area.w - keys_width(ui, list, area) - 5)
+        return 0;
+    box.h = term_paragraph(NULL, box, text, (Style){ 0 });
+    box.y = area.y + area.h - 1 - box.h;
+    return term ? term_paragraph(term, box, text, ui_style(ui, ROLE_DIM)) : box.h;
+}
+
+/* Rows of the list: all, or those above the whole text and an empty row. */
+static int list_rows(Ui *ui, const Choices *list, Area area)
+{
+    int whole = whole_lines(ui, list, area, NULL);
+
+    return help_rows(area).all - (whole ? whole + 1 : 0);
+}
+
+static void draw_choice(Ui *ui, const Choices *list, int line, Area area, int y)
+{
+    Term *term = ui->term;
+    bool  here = line == ui->help.line;
+    Style style = ui_style(ui, here ? ROLE_SELECT : ROLE_TEXT);
+    int   left = keys_width(ui, list, area);
+    char  keys[128], text[512];
+
+    choice_text(&list->items[line], keys, sizeof(keys), text, sizeof(text));
+    if (list->items[line].heading) {
+        term_text(term, y, area.x + 2, area.w - 4, text, ui_style(ui, ROLE_TITLE));
+        return;
+    }
+    if (here)
+        term_fill(term, (Area){ y, area.x + 1, 1, area.w - 2 }, ' ', style);
+    term_text(term, y, area.x + 2, left, keys, here ? style : ui_style(ui, ROLE_KEY));
+    term_text(term, y, area.x + 3 + left, area.w - left - 5, text, style);
+}
+
+/* "What works here  1-15/63" over the filter; shown: rows of the list. */
+static void draw_help_head(Ui *ui, const Choices *list, Area area, int shown)
+{
+    const Help *h = &ui->help;
+    int         last = h->top + shown;
+    char        title[96];
+
+    snprintf(title, sizeof(title), "%s  %d-%d/%d",
+             !list->count         ? "Nothing found"
+             : ui->compare.adding ? "Add a pane"
+             : h->palette         ? "Everything"
+             : list->elsewhere    ? "No key for it here, but"
+                                  : "What works here",
+             list->count ? h->top + 1 : 0, last < list->count ? last : list->count, list->count);
+    ui_window(ui, area, title);
+    term_text(ui->term, area.y + 1, area.x + 2, 8, "filter", ui_style(ui, ROLE_DIM));
+    field_draw(&h->filter, ui->term, area.y + 1, area.x + 9, area.w - 12,
+               ui_style(ui, ROLE_FIELD));
+}
 
 static void help_draw(Ui *ui, Area all)
 {
-    Help   *h = &ui->help;
-    Term   *term = ui->term;
-    Choices list;
-    Area    area = help_area(ui);
-    int     keys_width;
-    int     room = area.h - 5 - WHOLE_LINES;
-    char    title[96];
+    Help    *h = &ui->help;
+    Choices  list;
+    Area     area = help_area(ui);
+    HelpRows rows = help_rows(area);
+    int      shown;
 
     (void)all;
     make_choices(ui, &list);
-    keys_width = !h->palette && !list.elsewhere ? 14 : area.w >= ROOMY ? 30 : 20;
     h->line = settled(&list, h->line, 1);
-    h->top = ui_scroll(h->top, h->line, room);
+    h->top = ui_scroll(h->top, h->line, rows.room);
     if (h->top == h->line && h->top > 0 && list.items[h->top - 1].heading)
         h->top--; /* its heading with it */
-    snprintf(title, sizeof(title), "%s  %d-%d/%d",
-             !list.count          ? "Nothing found"
-             : ui->compare.adding ? "Add a pane"
-             : h->palette         ? "Everything"
-             : list.elsewhere   ? "No key for it here, but"
-                                : "What works here",
-             list.count ? h->top + 1 : 0, h->top + room < list.count ? h->top + room : list.count,
-             list.count);
-    ui_window(ui, area, title);
-    term_text(term, area.y + 1, area.x + 2, 8, "filter", ui_style(ui, ROLE_DIM));
-    field_draw(&h->filter, term, area.y + 1, area.x + 9, area.w - 12, ui_style(ui, ROLE_FIELD));
+    shown = list_rows(ui, &list, area);
+    draw_help_head(ui, &list, area, shown);
+    whole_lines(ui, &list, area, ui->term);
     if (!list.count)
-        term_text(term, area.y + 3, area.x + 2, area.w - 4,
+        term_text(ui->term, area.y + rows.first, area.x + 2, area.w - 4,
                   "nothing is called so or does that; : runs commands", ui_style(ui, ROLE_DIM));
-    for (int i = 0; i < room && h->top + i < list.count; i++) {
-        bool  here = h->top + i == h->line;
-        Style style = ui_style(ui, here ? ROLE_SELECT : ROLE_TEXT);
-        char  keys[128], text[512];
-        int   y = area.y + 3 + i;
-
-        choice_text(&list.items[h->top + i], keys, sizeof(keys), text, sizeof(text));
-        if (list.items[h->top + i].heading) {
-            term_text(term, y, area.x + 2, area.w - 4, text, ui_style(ui, ROLE_TITLE));
-            continue;
-        }
-        if (here)
-            term_fill(term, (Area){ y, area.x + 1, 1, area.w - 2 }, ' ', style);
-        term_text(term, y, area.x + 2, keys_width, keys, here ? style : ui_style(ui, ROLE_KEY));
-        term_text(term, y, area.x + 3 + keys_width, area.w - keys_width - 5, text, style);
-        if (here && term_width(text) > area.w - keys_width - 5)
-            term_paragraph(term, (Area){ area.y + area.h - 1 - WHOLE_LINES, area.x + 2,
-                                         WHOLE_LINES, area.w - 4 },
-                           text, ui_style(ui, ROLE_DIM));
-    }
+    for (int i = 0; i < shown && h->top + i < list.count; i++)
+        draw_choice(ui, &list, h->top + i, area, area.y + rows.first + i);
 }
 
 static bool help_key(Ui *ui, uint32_t key)
@@ -474,11 +541,14 @@ static bool help_key(Ui *ui, uint32_t key)
 /* The first click chooses a line, the second does it, as in the list of mechanisms. */
 static void help_press(Ui *ui, const Event *event)
 {
-    Area area = help_area(ui);
-    int  line = ui->help.top + event->y - area.y - 3;
+    Choices  list;
+    Area     area = help_area(ui);
+    HelpRows rows = help_rows(area);
+    int      row = event->y - area.y - rows.first, line = ui->help.top + row;
 
-    if (event->y < area.y + 3 || event->y >= area.y + area.h - 2 - WHOLE_LINES ||
-        event->x <= area.x || event->x >= area.x + area.w - 1)
+    make_choices(ui, &list);
+    if (row < 0 || row >= list_rows(ui, &list, area) || event->x <= area.x ||
+        event->x >= area.x + area.w - 1)
         return;
     if (line == ui->help.line)
         action_choice_run(ui);
@@ -531,7 +601,7 @@ void choice_move(Ui *ui, int by)
 
 void choice_page(Ui *ui, int by)
 {
-    choice_move(ui, by * (ui->term->rows - 9));
+    choice_move(ui, by * help_rows(help_area(ui)).room);
 }
 
 static void open_card(Ui *ui, const Mechanism *m)

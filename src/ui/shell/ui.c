@@ -158,6 +158,9 @@ static bool take_input(Start *start, const char *value, Error *err)
     if (start->input && mechanism_find(value))
         return error_set(err, ERR_USAGE, "%s is a mechanism: attnscope %s --input %s opens it on "
                          "that input", value, value, start->input);
+    if (start->input && command_find(start->input) && access(start->input, F_OK) != 0)
+        return error_set(err, ERR_USAGE, "%s is a command, and no option stands before it: "
+                         "attnscope %s %.60s", start->input, start->input, value);
     if (start->input)
         return error_set(err, ERR_USAGE, "one input at a time: '%.60s' is one too many", value);
     start->input = value;

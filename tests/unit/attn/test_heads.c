@@ -48,6 +48,61 @@ TEST(scores_are_means_over_rows)
     assert_true(fabs(scores_of(false, false).next) < 1e-7);
 }
 
+/* Ten tokens of period 4, each of which looks so many back, the first ones at themselves. */
+static HeadScores scores_of_back(int64_t back, bool repeated)
+{
+    static const int32_t twice[10] = { 1, 2, 3, 4, 1, 2, 3, 4, 1, 2 };
+    int64_t              earlier[10];
+    HeadRows             rows = { .n = 10, .causal = true, .repeated = repeated, .near = 8,
+                                  .earlier = earlier, .seen = head_earlier(twice, 10, earlier),
+                                  .log_length = 1 };
+    HeadSums             sums[2] = { { 0 } };
+    HeadScores           out;
+
+    for (int64_t i = 0; i < 10; i++) {
+        float w[10] = { 0 };
+
+        w[i < back ? i : i - back] = 0.5f;
+        head_sums_row(&sums[i % 2], &rows, i, w, 0, i + 1);
+    }
+    head_sums_add(&sums[0], &sums[1]);
+    head_scores_of(&sums[0], &rows, &out);
+    return out;
+}
+
+TEST(a_head_that_looks_three_back_is_called_so)
+{
+    HeadScores s = scores_of_back(3, false);
+    char       words[32];
+
+    assert_true(fabs(s.offset - 0.5) < 1e-7);
+    assert_int_equal(s.offset_tokens, 3);
+    assert_string_equal(s.label, "offset");
+    assert_string_equal(head_label_words(&s, words, sizeof(words)), "offset 3");
+    s.label = "broad";
+    assert_string_equal(head_label_words(&s, words, sizeof(words)), "broad");
+}
+
+/* On tokens that are said twice, it is one that looks for the token or for what followed it. */
+TEST(looking_a_period_back_is_no_offset)
+{
+    assert_string_equal(scores_of_back(4, false).label, "offset");
+    assert_string_equal(scores_of_back(4, true).label, "mixed");
+    assert_string_equal(scores_of_back(3, true).label, "induction");
+    assert_string_equal(scores_of_back(2, true).label, "offset");
+}
+
+TEST(no_offset_is_looked_for_in_three_rows)
+{
+    HeadSums   sums = { 0 };
+    HeadRows   rows = { .n = 3, .causal = true, .near = 1 };
+    HeadScores out;
+
+    head_scores_of(&sums, &rows, &out);
+    assert_true(isnan(out.offset));
+    assert_int_equal(out.offset_tokens, 0);
+}
+
 /* One token: there is nothing that its row could be spread over. */
 TEST(a_row_of_one_key_is_not_broad)
 {
