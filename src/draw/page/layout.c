@@ -320,6 +320,33 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->caption = (Box){ column->start, y + h + p->load_h, whole, p->caption_h };
 }
 
+/* The middle between the rooms of columns c and c + 1; the page's margins at both ends. */
+static int border_after(const LayoutNeed *need, const Gutters *columns, int c, int room)
+{
+    if (c < 0 || c + 1 >= need->cols)
+        return c < 0 ? need->margin : need->width - need->margin;
+    return (columns[c].start + columns[c].left + room + columns[c + 1].start +
+            columns[c + 1].left) / 2;
+}
+
+/* Titles reach half of the way to the next room, whatever labels or colour bars stand below: those
+ * of the last column are not the narrowest. */
+static void widen_titles(const LayoutNeed *need, const Gutters *columns, int room, Layout *out)
+{
+    for (int k = 0; k < need->count; k++) {
+        PanelBoxes *b = &out->panels[k];
+        int         c = k % need->cols, x = border_after(need, columns, c - 1, room);
+        int         end = border_after(need, columns, c, room);
+
+        if (need->panels[k].title_clear)
+            continue;
+        x += c ? need->gap / 2 : 0;
+        end -= c + 1 < need->cols ? need->gap / 2 : 0;
+        b->title.x = x;
+        b->title.w = end - x;
+    }
+}
+
 static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, Box *frames,
                       Layout *out, Error *err)
 {
@@ -339,6 +366,7 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, B
     for (int k = 0; k < need->count; k++)
         place_panel(&need->panels[k], &columns[k % need->cols], &rows[k / need->cols], room,
                     &out->panels[k]);
+    widen_titles(need, columns, room, out);
     out->footer = (Box){ need->margin, y, inner, need->footer_h };
     y += need->footer_h;
     out->caption = (Box){ need->margin, y, inner, need->caption_h };

@@ -158,8 +158,7 @@ static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
         every -= every > 1;
         count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
     }
-    for (int more = TICKS_LEAST;
-         count < TICKS_LEAST && more <= 4 * TICKS_LEAST && !plot_in_bytes(axis); more++)
+    for (int more = TICKS_LEAST; count < TICKS_LEAST && more <= 4 * TICKS_LEAST; more++)
         count = linear_ticks(axis, more, out);
     return count;
 }

@@ -493,6 +493,11 @@ TEST(captions_call_groups_by_their_name)
     view.quantity = "weight set"; /* what the mechanism calls one */
     caption_of(&panel, 4, text, sizeof(text));
     assert_string_equal(text, "weight sets 0 to 5");
+    view.quantity = NULL;
+    snprintf(view.name, sizeof(view.name), "chunks");
+    memset(bucket, 0, sizeof(bucket));
+    caption_of(&panel, 4, text, sizeof(text));
+    assert_string_equal(text, "only chunk 0");
 }
 
 /* The legend word of one component and of several; colours and letters repeat. */
