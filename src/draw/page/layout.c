@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NARROW 3        /* a matrix with so many rows per column is a column */
 #define NARROW_TALL 1.5 /* height of columns side by side, in rooms */
@@ -194,22 +195,48 @@ static int room_of(const LayoutNeed *need, const Gutters *columns)
     return room / need->cols;
 }
 
-#define EVEN_LEAST 0.75 /* of their width that frames keep for equal distances */
+#define EVEN_LEAST 0.8 /* of their width that frames keep for equal distances */
 
-/* Frames stand equally far apart, whether or not a colour bar stands between two of them, unless
- * that makes them much narrower. */
+/* Frames stand equally far apart, whether or not a colour bar stands between two of them. */
 static void space_evenly(const LayoutNeed *need, Gutters *columns)
 {
-    int most = 0, room = room_of(need, columns), lost = 0;
+    int most = 0;
 
     for (int c = 0; c + 1 < need->cols; c++)
         most = max_of(most, columns[c].right + columns[c + 1].left);
     for (int c = 0; c + 1 < need->cols; c++)
-        lost += most - columns[c].right - columns[c + 1].left;
-    if (room - lost / need->cols < EVEN_LEAST * room)
-        return;
-    for (int c = 0; c + 1 < need->cols; c++)
         columns[c].right = most - columns[c + 1].left;
+}
+
+static int widest_frame(const LayoutNeed *need, int room, PanelBoxes *boxes, Box *frames)
+{
+    int widest = 0;
+
+    if (room < 1)
+        return 0;
+    for (int k = 0; k < need->count; k++)
+        fit_matrix(need, &need->panels[k], room, &boxes[k]);
+    fit_frames(need, boxes, frames);
+    for (int k = 0; k < need->count; k++)
+        widest = max_of(widest, frames[k].w);
+    return widest;
+}
+
+/* Even distances, unless they make the frames much narrower; returns the room of a frame. */
+static int space_columns(const LayoutNeed *need, Gutters *columns, PanelBoxes *boxes, Box *frames)
+{
+    int room, even;
+
+    measure_columns(need, columns);
+    room = room_of(need, columns);
+    space_evenly(need, columns);
+    even = room_of(need, columns);
+    if (widest_frame(need, even, boxes, frames) >=
+        EVEN_LEAST * widest_frame(need, room, boxes, frames))
+        return even;
+    memset(columns, 0, (size_t)need->cols * sizeof(*columns));
+    measure_columns(need, columns);
+    return room;
 }
 
 static void place_columns(const LayoutNeed *need, Gutters *columns, int room)
@@ -352,9 +379,7 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, B
 {
     int room, y = need->margin, inner = need->width - 2 * need->margin;
 
-    measure_columns(need, columns);
-    space_evenly(need, columns);
-    room = room_of(need, columns);
+    room = space_columns(need, columns, out->panels, frames);
     if (room < 8)
         return error_set(err, ERR_USAGE, "%d panels beside each other do not fit in %d pixels; "
                          "use fewer columns, a larger width or a higher resolution",
