@@ -222,21 +222,43 @@ static int widest_frame(const LayoutNeed *need, int room, PanelBoxes *boxes, Box
     return widest;
 }
 
+/* Pixels that no frame uses make the smallest distances larger. */
+static void space_with(const LayoutNeed *need, Gutters *columns, int spare)
+{
+    for (; spare > 0; spare--) {
+        int least = 0, most = 0;
+
+        for (int c = 0; c + 1 < need->cols; c++) {
+            int own = columns[c].right + columns[c + 1].left;
+
+            most = max_of(most, own);
+            if (own < columns[least].right + columns[least + 1].left)
+                least = c;
+        }
+        if (columns[least].right + columns[least + 1].left == most)
+            return;
+        columns[least].right++;
+    }
+}
+
 /* Even distances, unless they make the frames much narrower; returns the room of a frame. */
 static int space_columns(const LayoutNeed *need, Gutters *columns, PanelBoxes *boxes, Box *frames)
 {
-    int room, even;
+    int room, even, widest;
 
     measure_columns(need, columns);
+    if (need->cols < 2)
+        return room_of(need, columns);
     room = room_of(need, columns);
     space_evenly(need, columns);
     even = room_of(need, columns);
-    if (widest_frame(need, even, boxes, frames) >=
-        EVEN_LEAST * widest_frame(need, room, boxes, frames))
+    widest = widest_frame(need, room, boxes, frames);
+    if (widest_frame(need, even, boxes, frames) >= EVEN_LEAST * widest)
         return even;
     memset(columns, 0, (size_t)need->cols * sizeof(*columns));
     measure_columns(need, columns);
-    return room;
+    space_with(need, columns, (room - widest) * need->cols);
+    return room_of(need, columns);
 }
 
 static void place_columns(const LayoutNeed *need, Gutters *columns, int room)
