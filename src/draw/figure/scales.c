@@ -78,7 +78,8 @@ bool panel_is_mostly_dark(const Panel *panel, const Grid *grid, double *share, d
     *below = DARK_SHARE * panel->hi;
     *share = 0;
     if (panel_style(panel) == STYLE_VALUE && panel->view->kind == VIEW_WEIGHTS && !panel->minus &&
-        panel->scale == SCALE_LINEAR && panel->pool == POOL_MAX && panel->lo >= 0 && *below > 0)
+        !panel->picture && panel->scale == SCALE_LINEAR && panel->pool == POOL_MAX &&
+        panel->lo >= 0 && *below > 0)
         *share = share_between(panel, grid, 0, *below);
     return *share > DARK_TOLD;
 }

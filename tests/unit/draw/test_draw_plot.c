@@ -201,7 +201,7 @@ TEST(logarithmic_axes_have_three_ticks)
 
 /* ---- ranges ----------------------------------------------------------------- */
 
-/* Ticks without numbers stand at 1 to 9 of each decade, of logarithmic axes of few decades alone. */
+/* Ticks without numbers stand at 1 to 9 of each decade, of logarithmic axes of few decades. */
 TEST(decades_have_ticks_without_numbers)
 {
     PlotAxis axis = { .lo = 0.5, .hi = 30, .log = true };
