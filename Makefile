@@ -271,7 +271,7 @@ figures: all ## the README's pictures; the surveys' into build/survey
 	$(Q)$(BUILD)/attnscope figure bigbird -n 48 -o docs/images/bigbird.png
 	$(Q)$(BUILD)/attnscope figure full bigbird 'pattern(window(9)+stride(8))' 'reformer(block=12)' \
 	    routing 'sinkhorn(block=12)' --input samples/induction.safetensors --layer 1 --head 1 \
-	    --titles 'full: weights | bigbird | window + stride | reformer, blocks of 12 | routing | sinkhorn, blocks of 12' \
+	    --titles 'Full attention: weights | BigBird | window + stride | Reformer, blocks of 12 | Routing | Sinkhorn, blocks of 12' \
 	    --grid 2x3 --width 6.75 --dpi 200 -o docs/images/mechanisms.png
 	$(Q)$(BUILD)/attnscope figure --preset slides-bigbird --dpi 150 -o docs/images/bigbird-blocks.png
 	$(Q)$(BUILD)/attnscope figure --preset slides-alibi-effect --grid 1x4 --dpi 150 \

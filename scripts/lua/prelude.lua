@@ -299,8 +299,48 @@ local figure = attn.figure
 local units = {
   time_ms = "time (ms)", ["time_ms.median"] = "time (ms)", memory = "memory (bytes)",
   ["memory.arena_peak"] = "memory (bytes)", flops = "FLOPs",
-  ["flops.counted"] = "FLOPs", bytes = "traffic (bytes)",
+  ["flops.counted"] = "FLOPs", bytes = "traffic (bytes)", ["quality.mass_mean"] = "mass kept",
+  ["quality.output_error"] = "output error",
 }
+
+-- "Sliding window, window 3, n = 16" of "window(window=3) n=16".
+local function reader_name(name)
+  local id, params, others = name:match("^([%w-]+)(%b())(.*)$")
+  if not id then
+    id, others = name:match("^([%w-]+)(.*)$")
+  end
+  local found, card = pcall(attn.info, id)
+  if not found or not card then
+    return name
+  end
+  local words = card.title:gsub(" %(.*", ""):gsub(": .*", "")
+  for key, value in (params or ""):sub(2, -2):gmatch("([%w_]+)=([^,]+)") do
+    words = words .. ", " .. key:gsub("_", " ") .. " " .. value
+  end
+  for key, value in others:gmatch(" ([%w_]+)=(%S+)") do
+    words = words .. (#key == 1 and ", %s = %s" or ", %s %s"):format(key, value)
+  end
+  return words
+end
+
+-- What all records of a sweep share, for the caption: "d = 64, 4 heads, causal".
+local function setting_of(sweep, x)
+  local function shared(key)
+    local value = key ~= x and sweep[1] and sweep[1][key] or nil
+    for _, record in ipairs(sweep) do
+      value = record[key] == value and value or nil
+    end
+    return value
+  end
+  local words, heads, position = {}, shared "heads", shared "position"
+  for _, key in ipairs { "n", "d" } do
+    words[#words + 1] = shared(key) and key .. " = " .. shared(key)
+  end
+  words[#words + 1] = heads and ("%d head%s"):format(heads, heads == 1 and "" or "s")
+  words[#words + 1] = position and position ~= "none" and "position " .. position or nil
+  words[#words + 1] = shared "causal" and "causal" or nil
+  return table.concat(words, ", ")
+end
 
 -- Curves of a sweep's records over x, one for each mechanism and setting; equal x give the mean.
 local function curves_of(sweep, x, column)
@@ -309,7 +349,8 @@ local function curves_of(sweep, x, column)
   for _, point in ipairs(named_records(sweep, x)) do
     local at, cost = measure(point.record, x), measure(point.record, column)
     if point.record.status == "OK" and type(at) == "number" and type(cost) == "number" then
-      local curve = by_name[point.name] or { name = point.name, n = {}, cost = {}, sums = {} }
+      local curve = by_name[point.name]
+        or { name = reader_name(point.name), n = {}, cost = {}, sums = {} }
       if not by_name[point.name] then
         by_name[point.name], curves[#curves + 1] = curve, curve
       end
@@ -439,7 +480,8 @@ local function with_curves(panel)
   if #made.scaling == 0 then
     raise("sweep: none of its %d records has %s and %s", #panel.sweep, x, column)
   end
-  made.x, made.y = x, name or units[column] or column
+  made.x, made.y = x:gsub("_", " "), name or units[column] or column:gsub("[_.]", " ")
+  made.setting = panel.setting or setting_of(panel.sweep, x)
   made.measured = panel.measured or machines_of(panel.sweep)
   return made
 end

@@ -60,6 +60,13 @@ int call_option(const Command *command, const char *word)
                           : by_letter(command, word[1]);
 }
 
+int call_option_words(const char *word, int id)
+{
+    bool holds = word[1] == '-' ? strchr(word, '=') != NULL : word[2] != '\0';
+
+    return id >= 0 && options[id].value && !holds ? 2 : 1;
+}
+
 /* The commands that take this option, as in "compare sweep fit"; NULL: none. */
 static const char *others_with(const char *flag)
 {

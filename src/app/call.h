@@ -76,6 +76,8 @@ const Command *command_at(size_t index);
 const Command *command_find(const char *name);
 /* The option a word names for this command, as in --flag=value or -n4; -1: none. */
 int call_option(const Command *command, const char *word);
+/* How many words the option `id` at `word` takes, its value included. */
+int call_option_words(const char *word, int id);
 /* words[0] is the command's name; -p=x, --param x, --flag=value, -n4 and "--". */
 bool call_parse(Call *call, const char *const *words, int count, Error *err);
 /* False with an error: an option of one value is given two. */

@@ -1002,6 +1002,7 @@ function Sweep:jsonl(path) end
 ---@field with? attnscope.Result[] the same curve of these, in the same plot
 ---@field scaling? attnscope.Scaling[] or costs over n, with the slopes claimed
 ---@field measured? string|attnscope.Record[]|attnscope.Result[] of scaling: on what, in words or as the records that were; without it where the curves' records were, and of curves without records this machine's CPU
+---@field setting? string of scaling: what all its runs share, for the caption, as "d = 64, 4 heads"; of a sweep found in its records
 ---@field sweep? attnscope.Sweep or the same of a sweep's records
 ---@field x? string of a sweep: the number along (default n), like "window"; of scaling: its name
 ---@field y? string of a sweep: the number up (default time_ms), like "flops", "memory", "quality.mass_mean"; of scaling: its name with its unit (default "time (ms)")

@@ -431,40 +431,16 @@ static void result_row(const Comparison *c, int index, Table *t)
     }
 }
 
-static bool said_before(Text *all, const char *line)
-{
-    bool before = all->length && strstr(text_str(all), line);
-
-    text_addf(all, "%s\n", line);
-    return before;
-}
-
-/* Prints those of a result's lines that are not in `all` yet. */
-static void show_lines(const Result *result, const char *lines, int room, Text *all, Text *out)
-{
-    Text note = { 0 }, line = { 0 };
-
-    while (result_warning(result, &lines, &line)) {
-        text_clear(&note);
-        text_addf(&note, "note  %s", text_str(&line));
-        if (!said_before(all, text_str(&note)))
-            text_add_folded(out, text_str(&note), room, 6);
-    }
-    text_free(&note);
-    text_free(&line);
-}
-
-/* Prints notes and warnings, "linformer: no causal form: ...", one line each; a repeated one is
- * printed once. */
+/* Notes and warnings, "linformer: no causal form: ...", each once. */
 static void show_warnings(const Comparison *c, int room, Text *out)
 {
-    Text all = { 0 };
+    Likes all = { 0 };
 
     for (int i = 0; i < c->count; i++) {
-        show_lines(c->results[i], c->results[i]->record.notes, room, &all, out);
-        show_lines(c->results[i], c->results[i]->record.warnings, room, &all, out);
+        likes_add(c->results[i], c->results[i]->record.notes, "note", &all);
+        likes_add(c->results[i], c->results[i]->record.warnings, "note", &all);
     }
-    text_free(&all);
+    likes_write(&all, room, out);
 }
 
 /* Prints "size     window: window=27 takes 5.04 % of full attention's pairs", a line each. */

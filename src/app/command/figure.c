@@ -645,6 +645,54 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
     return ok && err->code == ERR_NONE;
 }
 
+/* ---- another resolution ---------------------------------------------------------------- */
+
+/* The stored command with the call's --dpi; a command without that option, of a script, stays. */
+static bool take_dpi(const Call *call, const char *line, Text *out, Error *err)
+{
+    const char    *words[CALL_MAX_WORDS];
+    Text           storage = { 0 };
+    int            count = 0, length;
+    bool           ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err);
+    int            skip = ok && count > 1 && !strcmp(words[0], "attnscope");
+    const Command *command = ok && count ? command_find(words[skip]) : NULL;
+    bool           takes = command && command_takes(command, option_at(OPT_DPI));
+
+    for (int at = 0; ok && at < count; at += length) {
+        int id = takes && at > skip ? call_option(command, words[at]) : -1;
+
+        length = call_option_words(words[at], id);
+        for (int i = at; id != OPT_DPI && i < at + length && i < count; i++) {
+            text_add(out, i ? " " : "");
+            word_quote(out, words[i]);
+        }
+    }
+    if (takes)
+        text_addf(out, " --dpi %s", call->values[OPT_DPI]);
+    ok = ok && (text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a command"));
+    text_free(&storage);
+    return ok;
+}
+
+/* The command that the file holds, or what the call makes of it; a script's numbers may do without
+ * one. */
+static bool command_of(const Call *call, bool needed, Text *out, Error *err)
+{
+    const char *path = call->words[0];
+    char       *line = figure_metadata(path, "attnscope:command", err);
+    bool        ok = line || err->code == ERR_NONE;
+
+    if (ok && !line && needed)
+        ok = error_set(err, ERR_FORMAT, "%s: holds no attnscope:command; only figures made by "
+                       "attnscope can be made again", path);
+    if (ok && line && call->values[OPT_DPI])
+        ok = take_dpi(call, line, out, err);
+    else if (ok && line)
+        text_add(out, line);
+    free(line);
+    return ok;
+}
+
 /* Runs the stored command; measured plots come from `stored` (NULL: none, or measured again). */
 static bool again(Session *s, const Call *call, const char *line, const StoredFigure *stored,
                   const char *to, Text *out, Error *err)
@@ -693,8 +741,8 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
 }
 
 /* A figure of plots alone. */
-static bool draw_numbers_again(const Call *call, const StoredFigure *stored, const char *to,
-                               Text *out, Error *err)
+static bool draw_numbers_again(const Call *call, const StoredFigure *stored, const char *line,
+                               const char *to, Text *out, Error *err)
 {
     const char *path = call->words[0], *font = stored_figure_font(stored);
     bool        given = call->values[OPT_FONT] != NULL;
@@ -706,7 +754,7 @@ static bool draw_numbers_again(const Call *call, const StoredFigure *stored, con
                          "--font FILE another file", path, font);
     font = given ? call->values[OPT_FONT] : font;
     check_font(path, font, out);
-    if (stored_figure_write(stored, path, font, format_again(call, NULL), to, err))
+    if (stored_figure_write(stored, path, line, font, format_again(call, NULL), to, err))
         return true;
     report_font(call, font, err);
     return false;
@@ -716,29 +764,30 @@ static bool draw_numbers_again(const Call *call, const StoredFigure *stored, con
 static bool draw_again(Session *s, const Call *call, const StoredFigure *stored, const char *to,
                        Text *out, Error *err)
 {
-    const char *path = call->words[0];
-    char       *line;
-    bool        ok;
+    Text line = { 0 };
+    bool whole = stored && stored_figure_whole(stored), ok = command_of(call, !whole, &line, err);
 
-    if (stored && stored_figure_whole(stored))
-        return draw_numbers_again(call, stored, to, out, err);
-    line = figure_metadata(path, "attnscope:command", err);
-    if (!line)
-        return err->code != ERR_NONE ? false
-                                     : error_set(err, ERR_FORMAT,
-                                                 "%s: holds no attnscope:command; only figures "
-                                                 "made by attnscope can be made again",
-                                                 path);
-    ok = again(s, call, line, stored, to, out, err);
-    free(line);
+    if (ok && whole)
+        ok = draw_numbers_again(call, stored, text_str(&line), to, out, err);
+    else if (ok)
+        ok = again(s, call, text_str(&line), stored, to, out, err);
+    text_free(&line);
     return ok;
 }
 
 /* True with *out NULL: the file holds no measured numbers, or --measure replaces them. */
 static bool read_stored(const Call *call, StoredFigure **out, Error *err)
 {
+    double dpi = 0;
+
+    *out = NULL;
+    if (!parse_number("dpi", call->values[OPT_DPI], 20, 2400, &dpi, err))
+        return false;
+    if (dpi > 0 && call->values[OPT_CHECK])
+        return error_set(err, ERR_USAGE, "--check compares with the file, which has its own dots "
+                         "per inch: leave out --dpi");
     *out = call->values[OPT_MEASURE] ? NULL : stored_figure_read(call->words[0], err);
-    return *out || err->code == ERR_NONE;
+    return *out ? dpi <= 0 || stored_figure_set_dpi(*out, (int)dpi, err) : err->code == ERR_NONE;
 }
 
 /* Writes to the call's file, or replaces its own. */
@@ -770,9 +819,8 @@ bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "rerender needs a file made by attnscope figure");
-    if (!read_stored(call, &stored, err))
-        return false;
-    ok = call->file_count > 0 || rerender(s, call, stored, out, err);
+    ok = read_stored(call, &stored, err);
+    ok = ok && (call->file_count > 0 || rerender(s, call, stored, out, err));
     for (int i = 0; ok && i < call->file_count; i++) {
         Call one = *call;
 

@@ -64,14 +64,6 @@ static bool is_replaced(const Call *changes, int id)
     return changes->values[id] != NULL;
 }
 
-/* How many words the option at words[at] takes, its value included. */
-static int option_words(const char *word, int id)
-{
-    bool holds = word[1] == '-' ? strchr(word, '=') != NULL : word[2] != '\0';
-
-    return id >= 0 && option_at(id)->value && !holds ? 2 : 1;
-}
-
 /* What --preset and --input say stands elsewhere in the line that is made. */
 static bool is_said(int id, bool model)
 {
@@ -100,7 +92,7 @@ static bool add_preset_words(const PresetWords *from, const Call *changes, Text 
         int  id = call_option(command_find(from->of), words[at]);
         bool drop = from->preset ? is_replaced(changes, id) : is_said(id, from->model);
 
-        length = option_words(words[at], id);
+        length = call_option_words(words[at], id);
         for (int i = at; !drop && i < at + length && i < count; i++) {
             text_add(out, " ");
             word_quote(out, words[i]);

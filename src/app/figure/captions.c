@@ -160,7 +160,10 @@ static void add_settings(const char *at, Text *out)
         if (equals)
             *equals = strcmp(equals + 1, "true") ? ' ' : '\0';
         text_add(out, ", ");
-        add_words(one, out);
+        if (equals && !strncmp(one, "position ", strlen("position ")))
+            text_addf(out, "position %s", position_name(equals + 1));
+        else
+            add_words(one, out);
     }
 }
 
@@ -343,7 +346,7 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
     if (run->m != run->n)
         snprintf(keys, sizeof(keys), ", m = %lld", (long long)run->m);
     if (run->spec.position && !d->position)
-        snprintf(position, sizeof(position), ", position %s", run->spec.position->id);
+        snprintf(position, sizeof(position), ", position %s", run->spec.position->name);
     if (generated) {
         generated_words(input->name, &words);
         snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", text_str(&words), heads,

@@ -661,20 +661,50 @@ char *stored_figure_copy(const StoredFigure *stored)
     return strdup(stored->text);
 }
 
+#define DIGITS 17 /* as many as a double needs */
+
+bool stored_figure_set_dpi(StoredFigure *stored, int dpi, Error *err)
+{
+    json_t *json = json_loads(stored->text, 0, NULL);
+    char   *text = NULL, *copy;
+
+    if (json && !json_object_set_new(json_object_get(json, "figure"), "dpi", json_integer(dpi)))
+        text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+    json_decref(json);
+    copy = text ? strdup(text) : NULL;
+    if (!copy) {
+        free(text);
+        return error_set(err, ERR_NOMEM, "not enough memory for the numbers of a figure");
+    }
+    free(stored->text);
+    stored->text = text;
+    stored->options.dpi = dpi;
+    if (stored->figure) {
+        free(stored->figure->numbers);
+        stored->figure->numbers = copy;
+    } else {
+        free(copy);
+    }
+    return true;
+}
+
 /* ---- again ------------------------------------------------------------------ */
 
-/* Keys copied to the new file, in this order, after name and version of the program. */
+/* Keys copied to the new file, in this order, after name and version of the program and its
+ * command; then its numbers. */
 static const char *const keys[] = {
-    "attnscope:command", "attnscope:params", "attnscope:tensors", "attnscope:seed",
+    "attnscope:params", "attnscope:tensors", "attnscope:seed",
     "attnscope:input", "attnscope:input-sha256", SCRIPT_KEY, SCRIPT_HASH_KEY, FONT_HASH_KEY,
-    NUMBERS_KEY,
 };
 
-static void copy_metadata(const char *from, Metadata *out)
+static void copy_metadata(const StoredFigure *stored, const char *from, const char *line,
+                          Metadata *out)
 {
     *out = (Metadata){ .count = 0 };
     metadata_add(out, "Software", "attnscope " ATTNSCOPE_VERSION);
     metadata_add(out, "attnscope:version", ATTNSCOPE_VERSION);
+    if (*line)
+        metadata_add(out, "attnscope:command", line);
     for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++) {
         Error ignored;
         char *value = figure_metadata(from, keys[k], &ignored);
@@ -683,6 +713,7 @@ static void copy_metadata(const char *from, Metadata *out)
             metadata_add(out, keys[k], value);
         free(value);
     }
+    metadata_add(out, NUMBERS_KEY, stored->text);
 }
 
 static bool draw_stored(const StoredFigure *stored, FigureFormat kind, const PngOptions *options,
@@ -694,8 +725,8 @@ static bool draw_stored(const StoredFigure *stored, FigureFormat kind, const Png
            error_prefix(err, "%s", to);
 }
 
-bool stored_figure_write(const StoredFigure *stored, const char *from, const char *font,
-                         const char *format, const char *to, Error *err)
+bool stored_figure_write(const StoredFigure *stored, const char *from, const char *line,
+                         const char *font, const char *format, const char *to, Error *err)
 {
     PngOptions   options = stored->options;
     Metadata     metadata;
@@ -707,7 +738,7 @@ bool stored_figure_write(const StoredFigure *stored, const char *from, const cha
     options.font = font ? font : options.font;
     if (!figure_format(to, &options, &kind, err) || !steps_name_once(to, err))
         return false;
-    copy_metadata(from, &metadata);
+    copy_metadata(stored, from, line, &metadata);
     options.metadata = metadata_list(&metadata);
     ok = draw_stored(stored, kind, &options, to, &bytes, err) && write_bytes(to, &bytes, err);
     metadata_free(&metadata);

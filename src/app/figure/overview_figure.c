@@ -175,7 +175,7 @@ static void word_figure(const Overview *o, const PictureOptions *options,
     if (run->m != run->n)
         text_addf(&words, ", m = %lld", (long long)run->m);
     if (run->spec.position)
-        text_addf(&words, ", position %s", run->spec.position->id);
+        text_addf(&words, ", position %s", run->spec.position->name);
     text_addf(&words, "%s, seed %llu", run->causal ? ", causal" : "",
               (unsigned long long)run->seed);
     if (o->sorted)

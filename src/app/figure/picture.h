@@ -46,9 +46,12 @@ const char   *stored_figure_font(const StoredFigure *stored);
 bool          stored_figure_whole(const StoredFigure *stored);
 /* The text it was read from, freed by the caller; NULL: no memory. */
 char         *stored_figure_copy(const StoredFigure *stored);
-/* Draws a figure of plots again as `to`, with the metadata of the file `from`; format: as in
- * PngOptions; font: a file in place of its font, or NULL. */
-bool stored_figure_write(const StoredFigure *stored, const char *from, const char *font,
+/* It is drawn, and its text says so, with other dots per inch. */
+bool          stored_figure_set_dpi(StoredFigure *stored, int dpi, Error *err);
+/* Draws a figure of plots again as `to`, with the metadata of the file `from` and this command;
+ * format: as in PngOptions; font: a file in place of its font, or NULL. */
+bool stored_figure_write(const StoredFigure *stored, const char *from, const char *line,
+                         const char *font,
                          const char *format, const char *to, Error *err);
 
 /* The view of this name, or the mechanism's most informative one (NULL or "auto"): connectivity
@@ -205,6 +208,20 @@ void reasons_free(Reasons *all);
 /* Puts a sign before the title of each panel whose runs warned, and the reason into the caption. */
 void picture_warn(Figure *figure, const PanelChoice *panels, int count,
                   const PictureOptions *options);
+/* Lines that differ only in numbers, as one; zeroed before the first. */
+typedef struct Like {
+    const char *mark;
+    Text        line, others; /* the first; then another number of each: "4, 6, 8" */
+} Like;
+typedef struct Likes {
+    Like *items; /* owned */
+    int   count;
+    bool  failed; /* without memory for all */
+} Likes;
+/* Adds a result's lines, "window: ...", each to be written after the mark. */
+void likes_add(const Result *result, const char *lines, const char *mark, Likes *all);
+/* Appends "note  window=2 is even: ...; likewise 4, 6", folded at `room` columns; frees them. */
+void likes_write(Likes *all, int room, Text *out);
 /* Appends "warning  performer: ..." of all results, each once, folded at `room` columns. */
 void results_warnings(Result *const *results, int count, int room, Text *out);
 /* Number of panels that join the plot which begins with `at`. */

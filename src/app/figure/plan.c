@@ -8,6 +8,7 @@
 #include "app/figure/picture.h"
 #include "app/figure/plan.h"
 #include "app/session/internal.h"
+#include "attn/run/position.h"
 #include "core/text.h"
 
 /* A new panel at the end, not counted yet; NULL: no room. */
@@ -91,7 +92,7 @@ static bool add_effect_panel(FigurePlan *plan, const struct EffectPanel *part, c
     panel->maybe = part->maybe;
     if (part->words)
         snprintf(panel->title, sizeof(panel->title), "%s%s%s%s", prefix, part->named ? view : "",
-                 part->words, with->position);
+                 part->words, position_name(with->position));
     return true;
 }
 

@@ -26,13 +26,24 @@ static int64_t step_plane(const Step *step, int64_t head)
                                                                         : 0;
 }
 
+/* Short, for columns of a paper: "7 attend 2/4 Â· connectivity". */
+static void step_title(const Step *step, char *text, size_t size)
+{
+    char times[48] = "";
+
+    if (step->total > 1)
+        snprintf(times, sizeof(times), " %lld/%lld", (long long)step->stage->iteration + 1,
+                 (long long)step->total);
+    snprintf(text, size, "%d %s%s \xc2\xb7 %s", step->index + 1, step->stage->name, times,
+             step->shown->name);
+}
+
 static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
 {
-    char    name[64], title[128];
+    char    title[128];
     int64_t head = o->head < 0 ? 0 : o->head;
 
-    step_name(step, name, sizeof(name));
-    snprintf(title, sizeof(title), "%d %s \xc2\xb7 %s", step->index + 1, name, step->shown->name);
+    step_title(step, title, sizeof(title));
     panel_init(panel, step->shown, result_components(step->result, step->shown),
                step_plane(step, o->head), title);
     if (o->sorted && step_order(step, head))

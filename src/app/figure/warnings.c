@@ -1,6 +1,7 @@
 /* warnings.c -- what the runs behind a figure warned of: signs before titles of panels, reasons in
  * the caption, and lines for the command's output. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/command/command.h"
@@ -275,33 +276,79 @@ void picture_warn(Figure *figure, const PanelChoice *panels, int count,
     reasons_free(&all);
 }
 
-/* Appends those of a result's lines that are not said yet, the mark before each. */
-static void add_marked(const Result *result, const Text *of, const char *mark, int room,
-                       Reasons *said, Text *out)
+/* Appends the number of b that a has another one for; of equal lines nothing. */
+static void add_other_number(const char *a, const char *b, Text *out)
 {
-    const char *lines = text_str(of);
-    Text        line = { 0 }, words = { 0 };
+    while (*a) {
+        const char *from = a, *other = b;
 
-    while (result_warning(result, &lines, &line)) {
-        int before = said->count;
-
-        if (reason_at(said, text_str(&line)) < before)
-            continue;
-        text_clear(&words);
-        text_addf(&words, "%s  %s", mark, text_str(&line));
-        text_add_folded(out, text_str(&words), room, 9);
+        if (!text_pass_numbers(&a, &b)) {
+            a++;
+            b++;
+        } else if (a - from != b - other || strncmp(from, other, (size_t)(a - from)) != 0) {
+            text_add(out, out->length ? ", " : "");
+            text_add_bytes(out, other, (size_t)(b - other));
+            return;
+        }
     }
+}
+
+static void add_like(Likes *all, const char *mark, const char *line)
+{
+    Like *more;
+
+    for (int i = 0; i < all->count; i++)
+        if (!strcmp(all->items[i].mark, mark) &&
+            text_same_words(text_str(&all->items[i].line), line)) {
+            add_other_number(text_str(&all->items[i].line), line, &all->items[i].others);
+            return;
+        }
+    more = realloc(all->items, (size_t)(all->count + 1) * sizeof(*more));
+    if (!more) {
+        all->failed = true;
+        return;
+    }
+    all->items = more;
+    more[all->count] = (Like){ .mark = mark };
+    text_add(&more[all->count++].line, line);
+}
+
+void likes_add(const Result *result, const char *lines, const char *mark, Likes *all)
+{
+    Text line = { 0 };
+
+    while (result_warning(result, &lines, &line))
+        add_like(all, mark, text_str(&line));
     text_free(&line);
+}
+
+void likes_write(Likes *all, int room, Text *out)
+{
+    Text words = { 0 };
+
+    for (int i = 0; i < all->count; i++) {
+        Like *like = &all->items[i];
+
+        text_clear(&words);
+        text_addf(&words, "%s  %s%s%s", like->mark, text_str(&like->line),
+                  like->others.length ? "; likewise " : "", text_str(&like->others));
+        text_add_folded(out, text_str(&words), room, (int)strlen(like->mark) + 2);
+        text_free(&like->line);
+        text_free(&like->others);
+    }
     text_free(&words);
+    free(all->items);
+    out->failed = out->failed || all->failed;
+    *all = (Likes){ 0 };
 }
 
 void results_warnings(Result *const *results, int count, int room, Text *out)
 {
-    Reasons said = { .count = 0 };
+    Likes all = { 0 };
 
     for (int i = 0; i < count; i++) {
-        add_marked(results[i], &results[i]->run->notes, "note   ", room, &said, out);
-        add_marked(results[i], &results[i]->run->warnings, "warning", room, &said, out);
+        likes_add(results[i], text_str(&results[i]->run->notes), "note   ", &all);
+        likes_add(results[i], text_str(&results[i]->run->warnings), "warning", &all);
     }
-    reasons_free(&said);
+    likes_write(&all, room, out);
 }

@@ -54,6 +54,7 @@ static void sinusoidal_apply(Run *r, const void *opaque, AttendInput *in)
 
 const Position position_sinusoidal = {
     .id = "sinusoidal",
+    .name = "sinusoids",
     .title = "Absolute sinusoids",
     .source = "Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
     .help = "adds sines and cosines of the position to queries and keys",
@@ -141,6 +142,7 @@ static void rope_apply(Run *r, const void *opaque, AttendInput *in)
 
 const Position position_rope = {
     .id = "rope",
+    .name = "RoPE",
     .title = "Rotary embedding",
     .source = "Su et al. 2021 (RoFormer), arXiv:2104.09864, section 3.2",
     .help = "turns pairs of query and key dimensions by an angle that grows with the position",

@@ -132,6 +132,7 @@ static void xl_apply(Run *r, const void *opaque, AttendInput *in)
 
 const Position position_xl = {
     .id = "xl",
+    .name = "Transformer-XL terms",
     .title = "Transformer-XL relative terms",
     .source = "Dai et al. 2019, arXiv:1901.02860, section 3.3; mem_transformer.py of the authors",
     .help = "scores gain a product with the distance and two learned vectors",
@@ -334,6 +335,7 @@ static void disentangled_apply(Run *r, const void *opaque, AttendInput *in)
 
 const Position position_disentangled = {
     .id = "disentangled",
+    .name = "disentangled",
     .title = "Disentangled attention",
     .source = "He et al. 2020 (DeBERTa), arXiv:2006.03654, section 3.1",
     .help = "scores gain products of contents with relative positions",

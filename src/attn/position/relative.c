@@ -68,6 +68,7 @@ static void shaw_apply(Run *r, const void *opaque, AttendInput *in)
 
 const Position position_shaw = {
     .id = "shaw",
+    .name = "Shaw",
     .title = "Relative position representations",
     .source = "Shaw et al. 2018, arXiv:1803.02155, section 3.2",
     .help = "keys (and values) gain a vector for their clipped distance to the query",
@@ -158,6 +159,7 @@ static void alibi_apply(Run *r, const void *opaque, AttendInput *in)
 
 const Position position_alibi = {
     .id = "alibi",
+    .name = "ALiBi",
     .title = "Attention with linear biases",
     .source = "Press et al. 2021, arXiv:2108.12409; get_slopes of the authors' transformer.py",
     .help = "subtracts from each score a slope of the head times the distance",
@@ -289,6 +291,7 @@ static void t5_apply(Run *r, const void *opaque, AttendInput *in)
 
 const Position position_t5 = {
     .id = "t5",
+    .name = "T5 buckets",
     .title = "T5 relative buckets",
     .source = "Raffel et al. 2020, arXiv:1910.10683, section 2.1; bucket rule of mesh-tensorflow",
     .help = "adds one number per head for each bucket of relative positions",

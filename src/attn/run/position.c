@@ -38,6 +38,13 @@ const Position *position_find(const char *id)
     return NULL;
 }
 
+const char *position_name(const char *id)
+{
+    const Position *p = position_find(id);
+
+    return p ? p->name : id;
+}
+
 static bool position_unknown(const char *id, Error *err)
 {
     Meant nearest = { id, NULL, ANY_SLIPS };

@@ -14,6 +14,7 @@ typedef struct Run Run;
 
 typedef struct Position {
     const char   *id;     /* "alibi" */
+    const char   *name;   /* in pictures: "ALiBi" */
     const char   *title;
     const char   *source; /* paper, section */
     const char   *help;   /* one line: what it changes */
@@ -29,6 +30,8 @@ typedef struct Position {
     double (*default_scale)(const void *params, int64_t d);
 } Position;
 
+/* The name of the position with this id; the id itself where there is none. */
+const char *position_name(const char *id);
 /* Whether a mechanism that takes `taken` (Mechanism.positions) takes p. */
 bool position_fits(const Position *p, unsigned taken);
 const Position *position_at(size_t index);       /* NULL past the end */

@@ -63,6 +63,11 @@ void categories_text(const Panel *panel, const Grid *grid, Text *out)
     const char *const *names = panel->view->categories, *comma = "";
     char               word[64];
 
+    if (!names && grid->value_min >= grid->value_max) {
+        category_word(panel->view, word, sizeof(word));
+        text_addf(out, "only %s %.0f", word, grid->value_max);
+        return;
+    }
     if (!names) {
         categories_word(panel->view, word, sizeof(word));
         text_addf(out, "%s %.0f to %.0f", word, grid->value_min, grid->value_max);

@@ -343,9 +343,11 @@ int64_t panel_first(const Panel *panel, bool rows)
 
 void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
 {
-    Text out = { 0 };
-    bool schedule = panel_shows_schedule(panel);
-    bool categories = (panel->view->kind == VIEW_BUCKETS && !panel->minus) || schedule;
+    Text   out = { 0 };
+    double share, below;
+    char   percent[32];
+    bool   schedule = panel_shows_schedule(panel);
+    bool   categories = (panel->view->kind == VIEW_BUCKETS && !panel->minus) || schedule;
 
     if (panel->picture)
         caption_picture(panel, grid, &out);
@@ -360,6 +362,9 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
         text_addf(&out, "%s%s scale", comma(&out), scale_name(panel->scale));
     if (panel_style(panel) == STYLE_VALUE && panel_is_log(panel) && panel->hi > panel->lo)
         text_addf(&out, " down to %.2g", panel_least(panel->lo, panel->hi));
+    if (panel_is_mostly_dark(panel, grid, &share, &below))
+        text_addf(&out, "%s%s of cells below %.1g", comma(&out),
+                  format_percent(share, percent, sizeof(percent)), below);
     if (panel->view->summary && !panel->minus && panel->plane < view_planes(panel->view))
         text_addf(&out, "%s%s", comma(&out), panel->view->summary[panel->plane]);
     if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))

@@ -123,6 +123,8 @@ void    panel_spread(const Panel *panel, double *lo, double *hi);
 /* Values lo..hi lie on one side of the centre: a map with two ends would leave one half of its
  * colours unused. */
 bool    panel_has_one_side(const Panel *panel, double lo, double hi);
+/* A linear picture of weights, most of them dark, says which share is below what. */
+bool    panel_is_mostly_dark(const Panel *panel, const Grid *grid, double *share, double *below);
 /* A few large weights would leave the rest of the picture in the darkest colours of a linear scale,
  * and nobody chose a scale: it is logarithmic. */
 bool    panel_spans_decades(const Panel *panel, const Grid *grid);

@@ -3,6 +3,7 @@
  * A map with two ends suits values on both sides of a centre. A linear scale suits values of one
  * size: a few large weights would make the rest one dark sheet.
  */
+#include <float.h>
 #include <math.h>
 
 #include "draw/figure/scene.h"
@@ -44,14 +45,14 @@ void scene_choose_maps(Scene *scene, const Figure *figure)
 #define DARK_SHARE 0.02 /* of the largest value: the darkest colours of a linear scale */
 #define DARK_CELLS 0.75 /* share of cells below it that makes a linear picture one dark sheet */
 #define BRIGHT_CELLS 0.05 /* share of cells that makes areas: a diagonal of blocks has more */
+#define DARK_TOLD  0.9  /* share of cells below it that the caption tells */
 #define FAINT_SHARE 0.1 /* of the largest value: a single entry is not seen among dark ones */
 #define FAINT_ROWS 0.5  /* share of rows without a larger entry that makes it a dark sheet */
 
-/* Most cells of a reduced picture would have the darkest colours, though their values differ, and
- * hardly any is bright: there are no bright areas to see. */
-static bool has_dark_cells(const Panel *panel, const Grid *grid, double hi)
+/* Share of the cells with a value whose value lies in [from, to). */
+static double share_between(const Panel *panel, const Grid *grid, double from, double to)
 {
-    int64_t all = 0, dark = 0, bright = 0;
+    int64_t all = 0, inside = 0;
 
     for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
         double value = grid_value(grid, at / grid->cols, at % grid->cols, panel->pool);
@@ -59,11 +60,28 @@ static bool has_dark_cells(const Panel *panel, const Grid *grid, double hi)
         if (!grid->cells[at].any || grid->cells[at].odd)
             continue;
         all++;
-        dark += value > 0 && value < DARK_SHARE * hi;
-        bright += value >= FAINT_SHARE * hi;
+        inside += value >= from && value < to;
     }
-    return (double)dark > DARK_CELLS * (double)all &&
-           (double)bright < BRIGHT_CELLS * (double)all;
+    return all ? (double)inside / (double)all : 0;
+}
+
+/* Most cells of a reduced picture would have the darkest colours, though their values differ, and
+ * hardly any is bright: there are no bright areas to see. */
+static bool has_dark_cells(const Panel *panel, const Grid *grid, double hi)
+{
+    return share_between(panel, grid, DBL_TRUE_MIN, DARK_SHARE * hi) > DARK_CELLS &&
+           share_between(panel, grid, FAINT_SHARE * hi, HUGE_VAL) < BRIGHT_CELLS;
+}
+
+bool panel_is_mostly_dark(const Panel *panel, const Grid *grid, double *share, double *below)
+{
+    *below = DARK_SHARE * panel->hi;
+    *share = 0;
+    if (panel_style(panel) == STYLE_VALUE && panel->view->kind == VIEW_WEIGHTS && !panel->minus &&
+        !panel->picture && panel->scale == SCALE_LINEAR && panel->pool == POOL_MAX &&
+        panel->lo >= 0 && *below > 0)
+        *share = share_between(panel, grid, 0, *below);
+    return *share > DARK_TOLD;
 }
 
 /* Weights are read by rows: a row of one bright weight among dark ones shows where its query looks,

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NARROW 3        /* a matrix with so many rows per column is a column */
 #define NARROW_TALL 1.5 /* height of columns side by side, in rooms */
@@ -194,22 +195,70 @@ static int room_of(const LayoutNeed *need, const Gutters *columns)
     return room / need->cols;
 }
 
-#define EVEN_LEAST 0.75 /* of their width that frames keep for equal distances */
+#define EVEN_LEAST 0.8 /* of their width that frames keep for equal distances */
 
-/* Frames stand equally far apart, whether or not a colour bar stands between two of them, unless
- * that makes them much narrower. */
+/* Frames stand equally far apart, whether or not a colour bar stands between two of them. */
 static void space_evenly(const LayoutNeed *need, Gutters *columns)
 {
-    int most = 0, room = room_of(need, columns), lost = 0;
+    int most = 0;
 
     for (int c = 0; c + 1 < need->cols; c++)
         most = max_of(most, columns[c].right + columns[c + 1].left);
     for (int c = 0; c + 1 < need->cols; c++)
-        lost += most - columns[c].right - columns[c + 1].left;
-    if (room - lost / need->cols < EVEN_LEAST * room)
-        return;
-    for (int c = 0; c + 1 < need->cols; c++)
         columns[c].right = most - columns[c + 1].left;
+}
+
+static int widest_frame(const LayoutNeed *need, int room, PanelBoxes *boxes, Box *frames)
+{
+    int widest = 0;
+
+    if (room < 1)
+        return 0;
+    for (int k = 0; k < need->count; k++)
+        fit_matrix(need, &need->panels[k], room, &boxes[k]);
+    fit_frames(need, boxes, frames);
+    for (int k = 0; k < need->count; k++)
+        widest = max_of(widest, frames[k].w);
+    return widest;
+}
+
+/* Pixels that no frame uses make the smallest distances larger. */
+static void space_with(const LayoutNeed *need, Gutters *columns, int spare)
+{
+    for (; spare > 0; spare--) {
+        int least = 0, most = 0;
+
+        for (int c = 0; c + 1 < need->cols; c++) {
+            int own = columns[c].right + columns[c + 1].left;
+
+            most = max_of(most, own);
+            if (own < columns[least].right + columns[least + 1].left)
+                least = c;
+        }
+        if (columns[least].right + columns[least + 1].left == most)
+            return;
+        columns[least].right++;
+    }
+}
+
+/* Even distances, unless they make the frames much narrower; returns the room of a frame. */
+static int space_columns(const LayoutNeed *need, Gutters *columns, PanelBoxes *boxes, Box *frames)
+{
+    int room, even, widest;
+
+    measure_columns(need, columns);
+    if (need->cols < 2)
+        return room_of(need, columns);
+    room = room_of(need, columns);
+    space_evenly(need, columns);
+    even = room_of(need, columns);
+    widest = widest_frame(need, room, boxes, frames);
+    if (widest_frame(need, even, boxes, frames) >= EVEN_LEAST * widest)
+        return even;
+    memset(columns, 0, (size_t)need->cols * sizeof(*columns));
+    measure_columns(need, columns);
+    space_with(need, columns, (room - widest) * need->cols);
+    return room_of(need, columns);
 }
 
 static void place_columns(const LayoutNeed *need, Gutters *columns, int room)
@@ -320,14 +369,39 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->caption = (Box){ column->start, y + h + p->load_h, whole, p->caption_h };
 }
 
+/* The middle between the rooms of columns c and c + 1; the page's margins at both ends. */
+static int border_after(const LayoutNeed *need, const Gutters *columns, int c, int room)
+{
+    if (c < 0 || c + 1 >= need->cols)
+        return c < 0 ? need->margin : need->width - need->margin;
+    return (columns[c].start + columns[c].left + room + columns[c + 1].start +
+            columns[c + 1].left) / 2;
+}
+
+/* Titles reach half of the way to the next room, whatever labels or colour bars stand below: those
+ * of the last column are not the narrowest. */
+static void widen_titles(const LayoutNeed *need, const Gutters *columns, int room, Layout *out)
+{
+    for (int k = 0; k < need->count; k++) {
+        PanelBoxes *b = &out->panels[k];
+        int         c = k % need->cols, x = border_after(need, columns, c - 1, room);
+        int         end = border_after(need, columns, c, room);
+
+        if (need->panels[k].title_clear)
+            continue;
+        x += c ? need->gap / 2 : 0;
+        end -= c + 1 < need->cols ? need->gap / 2 : 0;
+        b->title.x = x;
+        b->title.w = end - x;
+    }
+}
+
 static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, Box *frames,
                       Layout *out, Error *err)
 {
     int room, y = need->margin, inner = need->width - 2 * need->margin;
 
-    measure_columns(need, columns);
-    space_evenly(need, columns);
-    room = room_of(need, columns);
+    room = space_columns(need, columns, out->panels, frames);
     if (room < 8)
         return error_set(err, ERR_USAGE, "%d panels beside each other do not fit in %d pixels; "
                          "use fewer columns, a larger width or a higher resolution",
@@ -339,6 +413,7 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, B
     for (int k = 0; k < need->count; k++)
         place_panel(&need->panels[k], &columns[k % need->cols], &rows[k / need->cols], room,
                     &out->panels[k]);
+    widen_titles(need, columns, room, out);
     out->footer = (Box){ need->margin, y, inner, need->footer_h };
     y += need->footer_h;
     out->caption = (Box){ need->margin, y, inner, need->caption_h };

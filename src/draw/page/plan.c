@@ -129,7 +129,6 @@ static bool panel_titles(Sheet *sheet, bool cut)
 
 #define NARROWEST  0.7 /* of the room there is */
 #define STEP_ROOM  0.05
-#define SHORT_LINE 0.28 /* a shorter last line looks lost */
 
 static bool is_cut(const Lines *lines)
 {
@@ -142,7 +141,7 @@ static bool is_cut(const Lines *lines)
 static bool ends_short(const Lines *lines, const WrapRule *rule, double room)
 {
     return lines->count > 1 &&
-           rule->width(rule->context, lines->text[lines->count - 1]) < SHORT_LINE * room;
+           rule->width(rule->context, lines->text[lines->count - 1]) < WRAP_LAST_LEAST * room;
 }
 
 /* Breaks into the fewest lines; if a word or two would stand alone in the last, into lines of more

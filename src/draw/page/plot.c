@@ -306,6 +306,24 @@ static void draw_x_name(const Pens *p, double y)
                 (CanvasText){ .align = ALIGN_CENTRE, .size = font, .rgb = p->s->muted });
 }
 
+#define MINOR 0.5 /* length of a tick without a number, of one with */
+
+static void minor_ticks(const Pens *p, bool along)
+{
+    double length = MINOR * p->s->tick_length, bottom = p->box.y + p->box.h;
+    double places[PLOT_MINOR_MOST];
+    int    count = plot_minor_ticks(along ? &p->axis : &p->plot->y, places);
+
+    for (int k = 0; k < count; k++) {
+        double x = p->box.x + places[k] * p->box.w, y = bottom - places[k] * p->box.h;
+
+        if (along)
+            pens_line(p, x, bottom, x, bottom + length, p->s->hair, p->s->ink, 1);
+        else
+            pens_line(p, p->box.x - length, y, p->box.x, y, p->s->hair, p->s->ink, 1);
+    }
+}
+
 static void pens_x_axis(const Pens *p)
 {
     const SheetStyle *s = p->s;
@@ -314,6 +332,7 @@ static void pens_x_axis(const Pens *p)
     double each = 1.9 * canvas_text_width(p->sheet->canvas, "00.0k", FONT_SANS, s->tick);
     int    count = unit_ticks(&p->axis, (int)fmin(8, p->box.w / each), ticks);
 
+    minor_ticks(p, true);
     for (int k = 0; k < count; k++) {
         double x = p->box.x + ticks[k].place * p->box.w, wide, middle;
         char   text[32];
@@ -343,6 +362,7 @@ static void draw_y_axis(const Pens *p, int panel)
     char              name[128];
 
     axis_words(&p->plot->y, name, sizeof(name));
+    minor_ticks(p, false);
     for (int k = 0; k < count; k++) {
         double y = p->box.y + (1 - ticks[k].place) * p->box.h;
 

@@ -119,6 +119,11 @@ bool plot_in_bytes(const PlotAxis *axis);
 /* About `most` ticks, PLOT_TICKS_MOST at the most: powers of two (twos), round numbers, or decades,
  * with SI prefixes (binary ones for bytes); or the axis's own names. */
 int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
+/* Places of the numbers 1, 2, 3, ... 9 of each decade of a logarithmic axis, which show that it is
+ * one; 0: another axis, or more than PLOT_DECADES_MOST. */
+#define PLOT_DECADES_MOST 6
+#define PLOT_MINOR_MOST   (9 * (PLOT_DECADES_MOST + 2))
+int plot_minor_ticks(const PlotAxis *axis, double *places);
 /* A number as in ticks and captions. */
 void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
 

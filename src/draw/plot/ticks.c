@@ -158,8 +158,7 @@ static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
         every -= every > 1;
         count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
     }
-    for (int more = TICKS_LEAST;
-         count < TICKS_LEAST && more <= 4 * TICKS_LEAST && !plot_in_bytes(axis); more++)
+    for (int more = TICKS_LEAST; count < TICKS_LEAST && more <= 4 * TICKS_LEAST; more++)
         count = linear_ticks(axis, more, out);
     return count;
 }
@@ -203,6 +202,25 @@ static int named_ticks(const PlotAxis *axis, PlotTick *out)
         out[count].place = plot_place(axis, axis->names[k].at);
         snprintf(out[count++].text, sizeof(out->text), "%s", axis->names[k].text);
     }
+    return count;
+}
+
+int plot_minor_ticks(const PlotAxis *axis, double *places)
+{
+    int count = 0, first, last;
+
+    if (!axis->log || axis->twos || axis->names || plot_in_bytes(axis) ||
+        axis->hi > axis->lo * pow(10, PLOT_DECADES_MOST))
+        return 0;
+    first = (int)floor(log10(axis->lo));
+    last = (int)floor(log10(axis->hi));
+    for (int k = first; k <= last; k++)
+        for (int digit = 1; digit <= 9 && count < PLOT_MINOR_MOST; digit++) {
+            double value = digit * pow(10, k);
+
+            if (value >= axis->lo && value <= axis->hi)
+                places[count++] = plot_place(axis, value);
+        }
     return count;
 }
 

@@ -130,12 +130,16 @@ static bool beside_equals(const char *title, size_t blank)
     return title[blank + 1] == '=' || title[blank - 1] == '=';
 }
 
-static bool break_at_blank(const char *title, const WrapRule *rule, bool whole, Lines *out)
+/* At the last blank that leaves `least` of the room to the second line; whole: no break beside a
+ * sign of equality. */
+static bool break_at_blank(const char *title, const WrapRule *rule, bool whole, double least,
+                           Lines *out)
 {
     for (size_t at = strlen(title); at-- > 1;) {
         bool blank = title[at] == ' ' && (at < 2 || strncmp(title + at - 2, &DOT[1], 2) != 0);
 
-        if (blank && whole && beside_equals(title, at))
+        if ((blank && whole && beside_equals(title, at)) ||
+            rule->width(rule->context, title + at + blank) < least * rule->room)
             continue;
         if ((blank || joins(title[at - 1])) && two_lines(title, at, at + blank, rule, out))
             return true;
@@ -154,8 +158,10 @@ bool wrap_title(const char *title, const WrapRule *rule, Lines *out)
         line_cut(out, title, length, rule);
         return true;
     }
-    return break_at_dot(title, rule, out) || break_at_blank(title, rule, true, out) ||
-           break_at_blank(title, rule, false, out);
+    return break_at_dot(title, rule, out) ||
+           break_at_blank(title, rule, true, WRAP_LAST_LEAST, out) ||
+           break_at_blank(title, rule, true, 0, out) ||
+           break_at_blank(title, rule, false, 0, out);
 }
 
 static const char *last_dot(const char *title)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #define WRAP_LINES 32 /* a caption of FIGURE_CAPTION bytes in two narrow columns */
+#define WRAP_LAST_LEAST 0.28 /* of the room: a shorter last line looks lost */
 #define WRAP_BYTES 320
 
 typedef struct Lines {

@@ -111,8 +111,6 @@ static void figure_set_words(lua_State *L, Figure *figure)
         snprintf(figure->title, sizeof(figure->title), "%s", title);
     if (caption)
         snprintf(figure->caption, sizeof(figure->caption), "%s", caption);
-    else if (!*figure->caption)
-        picture_add_measured(figure);
     figure->legend = option_bool(L, 1, "legend", true);
     set_grid(L, figure);
     figure->shared_scale = option_bool(L, 1, "shared_scale",
@@ -149,6 +147,7 @@ static int push_panel_figure(lua_State *L, int status, lua_KContext at)
     (void)status;
     (void)at;
     out = push_panels(L);
+    picture_add_measured(out->figure);
     figure_set_words(L, out->figure);
     figure_set_page(L, out);
     figure_set_command(L, out);
@@ -259,6 +258,9 @@ static const Member panel_members[] = {
     FIELD("measured", "string|attnscope.Record[]|attnscope.Result[]",
           "of scaling: on what, in words or as the records that were; without it where the curves' "
           "records were, and of curves without records this machine's CPU"),
+    FIELD("setting", "string",
+          "of scaling: what all its runs share, for the caption, as \"d = 64, 4 heads\"; of a "
+          "sweep found in its records"),
     FIELD("sweep", "attnscope.Sweep", "or the same of a sweep's records"),
     FIELD("x", "string", "of a sweep: the number along (default n), like \"window\"; of "
           "scaling: its name"),

@@ -326,7 +326,7 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     set_strips(L, t, result, head, panel);
 }
 
-static void scaling_panel(lua_State *L, int t, int at, Panel *panel);
+static void scaling_panel(lua_State *L, int t, int at, Figure *figure, int index);
 
 void panel_set(lua_State *L, LuaFigure *figure, int index)
 {
@@ -347,7 +347,7 @@ void panel_set(lua_State *L, LuaFigure *figure, int index)
     else if (lua_getfield(L, t, "pattern") != LUA_TNIL)
         pattern_panel(L, t, lua_gettop(L), figure, index);
     else if (lua_getfield(L, t, "scaling") != LUA_TNIL)
-        scaling_panel(L, t, lua_gettop(L), &figure->figure->panels[index]);
+        scaling_panel(L, t, lua_gettop(L), figure->figure, index);
     else
         luaL_error(L, "panel %d: it needs a result or a tensor, a pattern, or scaling", index + 1);
     set_looks(L, t, &figure->figure->panels[index]);
@@ -544,8 +544,30 @@ static CostAxes check_axes(lua_State *L, int t)
                        .even_x = !strchr(log, 'x'), .even_y = !strchr(log, 'y') };
 }
 
+/* "time over n" of the axes "time (ms)" and "n". */
+static void costs_title(const CostAxes *axes, char *text, size_t size)
+{
+    const char *x = axes->x ? axes->x : "n", *cost_unit = strstr(axes->cost, " (");
+    const char *x_unit = strstr(x, " (");
+
+    snprintf(text, size, "%.*s over %.*s",
+             (int)(cost_unit ? (size_t)(cost_unit - axes->cost) : strlen(axes->cost)), axes->cost,
+             (int)(x_unit ? (size_t)(x_unit - x) : strlen(x)), x);
+}
+
+/* Adds the setting that all runs share to the caption, unless another panel has said it. */
+static void add_setting(lua_State *L, int t, Figure *figure)
+{
+    const char *setting = option_string(L, t, "setting", "");
+    size_t      used = strlen(figure->caption);
+
+    if (*setting && !strstr(figure->caption, setting))
+        snprintf(figure->caption + used, sizeof(figure->caption) - used, "%s%s", used ? "; " : "",
+                 setting);
+}
+
 /* scaling = { { name=, n=, cost=, claim= }, ... }, the list at `at`.  [-0, +0, v] */
-static void scaling_panel(lua_State *L, int t, int at, Panel *panel)
+static void scaling_panel(lua_State *L, int t, int at, Figure *figure, int index)
 {
     const char  *where = option_string(L, t, "measured", NULL);
     CostAxes     axes = check_axes(L, t);
@@ -553,7 +575,7 @@ static void scaling_panel(lua_State *L, int t, int at, Panel *panel)
     int64_t      count;
     Error        err = ERROR_INIT;
     Machines     machines = { .when = 0 };
-    char         measured[256];
+    char         measured[256], title[128];
     Plot        *plot;
 
     luaL_checktype(L, at, LUA_TTABLE);
@@ -574,7 +596,9 @@ static void scaling_panel(lua_State *L, int t, int at, Panel *panel)
     machines_text(&machines, measured, sizeof(measured));
     plot = plot_of_costs(curves, (int)count, &axes, measured, &err);
     check_ok(L, plot != NULL, &err);
-    panel_init_plot(panel, plot, "scaling");
+    costs_title(&axes, title, sizeof(title));
+    panel_init_plot(&figure->panels[index], plot, title);
+    add_setting(L, t, figure);
     lua_settop(L, at);
 }
 

@@ -475,6 +475,32 @@ TEST(captions_tell_of_drawn_numbers)
     scenery_free(&s);
 }
 
+/* One bright weight a row among dark ones: the scale stays linear; the caption says how dark. */
+TEST(a_dark_picture_says_how_dark)
+{
+    static float weights[40 * 40];
+    View  view = { .name = "weights", .kind = VIEW_WEIGHTS, .dtype = DT_F32, .rank = 2,
+                   .shape = { 40, 40 }, .rows = "query", .cols = "key" };
+    Panel panel;
+    char  text[256];
+
+    for (int i = 0; i < 40 * 40; i++)
+        weights[i] = i % 40 == 7 ? 1 : 0.001f;
+    view.tensor = tensor_of(DT_F32, 2, view.shape, weights);
+    panel_init(&panel, &view, NULL, 0, "");
+    panel.hi = 1;
+    caption_of(&panel, 40, text, sizeof(text));
+    CHECK(strstr(text, "97.5 % of cells below 0.02"), "%s", text);
+    panel.scale = SCALE_LOG;
+    caption_of(&panel, 40, text, sizeof(text));
+    CHECK(!strstr(text, "below"), "%s", text);
+    panel.scale = SCALE_LINEAR;
+    for (int i = 0; i < 40 * 40; i += 4)
+        weights[i] = 0.5f;
+    caption_of(&panel, 40, text, sizeof(text));
+    CHECK(!strstr(text, "below"), "%s", text);
+}
+
 TEST(captions_call_groups_by_their_name)
 {
     int32_t bucket[] = { 2, 0, 5, 2 };
@@ -493,6 +519,11 @@ TEST(captions_call_groups_by_their_name)
     view.quantity = "weight set"; /* what the mechanism calls one */
     caption_of(&panel, 4, text, sizeof(text));
     assert_string_equal(text, "weight sets 0 to 5");
+    view.quantity = NULL;
+    snprintf(view.name, sizeof(view.name), "chunks");
+    memset(bucket, 0, sizeof(bucket));
+    caption_of(&panel, 4, text, sizeof(text));
+    assert_string_equal(text, "only chunk 0");
 }
 
 /* The legend word of one component and of several; colours and letters repeat. */

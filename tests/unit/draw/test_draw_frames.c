@@ -68,6 +68,28 @@ TEST(frames_stand_equally_far_apart)
     layout_free(&l);
 }
 
+/* Equal distances beside two wide gutters would make frames much narrower: they stand closer. */
+TEST(frames_stay_wide_before_they_stand_equally)
+{
+    PanelNeed  panels[4] = { { .rows = 8, .cols = 8, .row_labels_w = 20 },
+                             { .rows = 8, .cols = 8, .row_labels_w = 20 },
+                             { .rows = 8, .cols = 8, .row_labels_w = 20, .bar_w = 50 },
+                             { .plot = true, .row_labels_w = 60 } };
+    LayoutNeed need = { .width = 620, .margin = 3, .gap = 10, .fine = 1, .strip = 8, .rows = 1,
+                        .cols = 4, .count = 4, .panels = panels };
+    Layout     l;
+
+    assert_true(layout_make(&need, &l, NULL));
+    assert_int_equal(l.panels[0].matrix.w, 96);
+    assert_true(l.panels[1].matrix.x - l.panels[0].matrix.x - 96 < 60);
+    layout_free(&l);
+    need.width = 2000; /* here they cost little */
+    assert_true(layout_make(&need, &l, NULL));
+    assert_int_equal(l.panels[1].matrix.x - l.panels[0].matrix.x,
+                     l.panels[3].matrix.x - l.panels[2].matrix.x);
+    layout_free(&l);
+}
+
 /* The name of a bar makes one panel's numbers higher: the names of axes stay on one line. */
 TEST(names_of_axes_stand_on_one_line)
 {

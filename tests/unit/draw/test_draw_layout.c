@@ -128,6 +128,29 @@ TEST(titles_of_bare_panels_keep_clear_of_the_bar)
     layout_free(&l);
 }
 
+/* A colour bar in the middle column takes no title's room: the last one's begins as far to the left
+ * as the middle between the matrices. */
+TEST(the_last_title_is_not_the_narrowest)
+{
+    PanelNeed  panels[3];
+    LayoutNeed need = { .width = 900, .margin = 12, .gap = 30, .fine = 2, .strip = 40, .rows = 1,
+                        .cols = 3, .count = 3, .panels = panels };
+    Layout     l;
+
+    for (int k = 0; k < 3; k++)
+        panels[k] = (PanelNeed){ .rows = 8, .cols = 8, .title_h = 40, .row_labels_w = 30 };
+    panels[1].bar_w = 120;
+    assert_true(layout_make(&need, &l, NULL));
+    for (int k = 1; k < 3; k++) {
+        const PanelBoxes *a = &l.panels[k - 1], *b = &l.panels[k];
+        int               middle = (a->matrix.x + a->matrix.w + b->matrix.x) / 2;
+
+        CHECK(abs(b->title.x - middle) <= need.gap, "%d, %d", b->title.x, middle);
+        CHECK(a->title.x + a->title.w < b->title.x, "%d", k);
+    }
+    layout_free(&l);
+}
+
 /* Alone, plots may be higher than the room is wide; beside a square they take its height. */
 TEST(narrow_matrices_use_the_room)
 {
@@ -322,6 +345,81 @@ TEST(differences_share_one_range)
     assert_true(sheet.needs[0].bar_w && !sheet.needs[1].bar_w && sheet.needs[2].bar_w);
     sheet_free(&sheet);
     figure_free(figure);
+}
+
+/* Many counts of layers have a bar of steps, each with its number in the middle; few have none. */
+TEST(a_bar_of_layers_has_a_step_each)
+{
+    uint8_t hops[64];
+    View    view;
+    Figure *figure = matrices(&view, 2, "reach");
+    Sheet   sheet;
+    double  places[SHEET_TICKS];
+    char    texts[SHEET_TICKS][16];
+
+    view.kind = VIEW_HOPS;
+    view.dtype = DT_U8;
+    view.tensor = tensor_of(DT_U8, 2, view.shape, hops);
+    figure->legend = true;
+    for (int k = 0; k < 2; k++)
+        panel_init(&figure->panels[k], &view, NULL, 0, "reach");
+    for (int most = 2; most <= 6; most += 4) {
+        for (int i = 0; i < 64; i++)
+            hops[i] = (uint8_t)(1 + i % most);
+        plan_of(&sheet, figure, 6);
+        assert_int_equal(sheet_depths(&sheet), most > 2 ? most : 0);
+        assert_false(sheet_has_bar(&sheet, 0)); /* one for both, beside the last */
+        assert_int_equal(sheet_has_bar(&sheet, 1), most > 2);
+        CHECK((sheet.item_count == 0) == (most > 2), "%d swatches", sheet.item_count);
+        if (most > 2) {
+            assert_int_equal(sheet_bar_ticks(&sheet, 1, 6, places, texts), most);
+            for (int i = 0; i < most; i++) {
+                CHECK_NEAR(places[i], (i + 0.5) / most, 1e-12);
+                assert_int_equal(atoi(texts[i]), i + 1);
+            }
+        }
+        sheet_free(&sheet);
+    }
+    figure_free(figure);
+}
+
+static Figure *bars_of(int count)
+{
+    Figure     *figure = figure_new(1, NULL);
+    Plot       *plot = plot_new(NULL);
+    PlotSeries *s = plot_add(plot, "time", CURVE_BARS, count, false);
+
+    assert_true(plot_rows(plot, count, NULL) && plot_label(s));
+    for (int i = 0; i < count; i++) {
+        snprintf(plot->rows[i], sizeof(plot->rows[i]), "Full attention");
+        snprintf(s->labels[i], sizeof(s->labels[i]), "0.42 ms");
+        s->x[i] = 0.42;
+        s->y[i] = i;
+    }
+    snprintf(plot->x.name, sizeof(plot->x.name), "time (ms)");
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[0], plot, "time of one run");
+    return figure;
+}
+
+/* A plot of one bar is as high as one bar needs, not as wide plots are, and keeps its words. */
+TEST(one_bar_is_a_low_plot)
+{
+    int high[2];
+
+    for (int bars = 1; bars <= 2; bars++) {
+        Figure *figure = bars_of(bars);
+        Sheet   sheet;
+
+        plan_of(&sheet, figure, 3.25);
+        high[bars - 1] = sheet.layout.panels[0].matrix.h;
+        assert_true(figure->panels[0].made->x.lo <= 0); /* a bar begins at zero */
+        CHECK(high[bars - 1] >= bars * sheet.style.tick, "%d pixels", high[bars - 1]);
+        CHECK(high[bars - 1] < 0.3 * sheet.layout.panels[0].matrix.w, "%d pixels", high[bars - 1]);
+        sheet_free(&sheet);
+        figure_free(figure);
+    }
+    CHECK(abs(high[1] - 2 * high[0]) <= 1, "%d, %d", high[0], high[1]);
 }
 
 /* One scale: one bar, which says so.  Where all of a panel would be dark it is logarithmic. */

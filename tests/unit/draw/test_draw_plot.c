@@ -201,6 +201,24 @@ TEST(logarithmic_axes_have_three_ticks)
 
 /* ---- ranges ----------------------------------------------------------------- */
 
+/* Ticks without numbers stand at 1 to 9 of each decade, of logarithmic axes of few decades. */
+TEST(decades_have_ticks_without_numbers)
+{
+    PlotAxis axis = { .lo = 0.5, .hi = 30, .log = true };
+    double   places[PLOT_MINOR_MOST];
+
+    assert_int_equal(plot_minor_ticks(&axis, places), 17); /* 0.5..0.9, 1..9, 10, 20, 30 */
+    CHECK_NEAR(places[0], 0, 1e-12);
+    CHECK_NEAR(places[5], plot_place(&axis, 1), 1e-12);
+    CHECK_NEAR(places[16], 1, 1e-12);
+    axis.hi = 1e7;
+    assert_int_equal(plot_minor_ticks(&axis, places), 0);
+    axis = (PlotAxis){ .lo = 0.5, .hi = 30 };
+    assert_int_equal(plot_minor_ticks(&axis, places), 0);
+    axis = (PlotAxis){ .lo = 64, .hi = 4096, .log = true, .twos = true };
+    assert_int_equal(plot_minor_ticks(&axis, places), 0);
+}
+
 TEST(ranges_follow_the_data)
 {
     Plot *plot = new_plot();
