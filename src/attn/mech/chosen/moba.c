@@ -245,6 +245,7 @@ const Mechanism mech_moba = {
     .views = views,
     .lesson = "top-k",
     .notes = notes,
+    .kept_stage = "means",
     .size = "topk",
     .size_reads = true,
     .params = params,
