@@ -1,6 +1,7 @@
 /* tensor.c -- see tensor.h. */
 #include "core/tensor.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -212,26 +213,42 @@ int64_t tensor_not_whole(const Tensor *t, int64_t lo, int64_t hi, double *value)
     return -1;
 }
 
-static int64_t first_in_line(const Tensor *t)
+/* Runs read whole inputs through this: a loop for each type, without a switch inside. */
+static int64_t outside_in_line(const Tensor *t, double low, double high)
 {
-    for (int64_t n = 0, count = tensor_count(t); n < count; n++)
-        if (!isfinite(element(t, n)))
-            return n;
-    return -1;
+    const float  *x = t->data;
+    const double *wide = t->data;
+    int64_t       count = tensor_count(t), at = 0;
+
+    if (t->dtype == DT_F32)
+        while (at < count && (double)x[at] >= low && (double)x[at] <= high)
+            at++;
+    else
+        while (at < count && wide[at] >= low && wide[at] <= high)
+            at++;
+    return at < count ? at : -1;
 }
 
-int64_t tensor_not_finite(const Tensor *t)
+int64_t tensor_not_within(const Tensor *t, double low, double high)
 {
     int64_t index[TENSOR_MAX_RANK] = { 0 };
 
     if (!t->data || (t->dtype != DT_F32 && t->dtype != DT_F64))
         return -1;
     if (tensor_contiguous(t))
-        return first_in_line(t);
-    for (int64_t n = 0, count = tensor_count(t); n < count; n++, next_index(t, index))
-        if (!isfinite(element(t, offset_of(t, index))))
+        return outside_in_line(t, low, high);
+    for (int64_t n = 0, count = tensor_count(t); n < count; n++, next_index(t, index)) {
+        double x = element(t, offset_of(t, index));
+
+        if (!(x >= low && x <= high))
             return n;
+    }
     return -1;
+}
+
+int64_t tensor_not_finite(const Tensor *t)
+{
+    return tensor_not_within(t, -DBL_MAX, DBL_MAX);
 }
 
 Tensor tensor_convert(Arena *arena, Tensor src, DType dtype)

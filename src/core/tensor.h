@@ -72,6 +72,10 @@ Tensor tensor_convert(Arena *arena, Tensor src, DType dtype);
  * value; -1: none. */
 int64_t tensor_not_whole(const Tensor *t, int64_t lo, int64_t hi, double *value);
 
+/* The first entry of f32 or f64, in row-major order, outside [low, high] (NaN is); -1: none, or no
+ * data. */
+int64_t tensor_not_within(const Tensor *t, double low, double high);
+
 /* The first entry, in row-major order, that is NaN or infinite; -1: none, or no data. */
 int64_t tensor_not_finite(const Tensor *t);
 

@@ -88,6 +88,18 @@ static bool measure_add_times(Measurement *m, Error *err)
     return true;
 }
 
+/* Leaves what a decoder keeps out of the newest sample. */
+static void leave_kept(Measurement *m, const double *stage_ms)
+{
+    double kept = 0;
+
+    for (int i = 0; i < m->out->stage_count; i++)
+        if (m->out->stages[i].kept)
+            kept += stage_ms[i];
+    if (kept > 0)
+        m->out->time.samples[m->out->time.count - 1] -= kept;
+}
+
 /* Where operations are asynchronous, the host's clock measures no stages. */
 static bool add_sample(Measurement *m, Error *err)
 {
@@ -101,6 +113,8 @@ static bool add_sample(Measurement *m, Error *err)
     for (int i = 0; i < stages; i++)
         row[i] = ahead ? device_watch_stage_ms(m->gpu, i) : m->watch.stage_ms[i];
     device_watch_keep(m->gpu);
+    if (m->plan.step)
+        leave_kept(m, row);
     return true;
 }
 

@@ -20,6 +20,7 @@ typedef struct MeasurePlan {
     double min_seconds; /* keep repeating until this much was timed ... */
     double max_seconds; /* ... but never longer than this */
     double width;       /* stop once the median is known to +- this share, 95 % sure; 0.01 */
+    bool   step;        /* a decoder's step: times are without Mechanism.kept_stage */
 } MeasurePlan;
 
 #define MEASURE_ONCE ((MeasurePlan){ .repeats = 0 })

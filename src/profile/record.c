@@ -353,6 +353,8 @@ static void take_flops(Run *run, Record *out)
 
 static bool take_stages(const Run *run, Record *out)
 {
+    const char *kept = run->mechanism->kept_stage;
+
     out->stages = calloc((size_t)run->stage_count + 1, sizeof(*out->stages));
     if (!out->stages)
         return false;
@@ -363,6 +365,7 @@ static bool take_stages(const Run *run, Record *out)
 
         snprintf(to->name, sizeof(to->name), "%s", from->name);
         to->iteration = from->iteration;
+        to->kept = kept && !strcmp(kept, from->name);
         to->flops = from->flops;
         to->bytes = from->bytes;
         to->arena_peak = number_of((double)from->arena_peak);

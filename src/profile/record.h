@@ -53,6 +53,7 @@ typedef struct Timing {
 typedef struct StageRecord {
     char   name[48];
     int64_t iteration;  /* -1: none */
+    bool   kept;        /* Mechanism.kept_stage */
     Number time_ms;     /* median over repeats */
     Flops  flops;
     Bytes  bytes;

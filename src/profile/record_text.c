@@ -284,6 +284,9 @@ static void decode_lines(const StepRecord *step, int64_t n, Text *out)
     text_addf(out, ", %s FLOPs counted: ", record_count_text(step->counted, text, sizeof(text)));
     text_add(out, step->way == STEP_RECURRENT ? "one of all tokens, by form=recurrent"
                                               : "the last query alone");
+    if (step->kept.valid)
+        text_addf(out, "; what a decoder keeps is made again in %s, apart",
+                  record_ms_text(step->kept, text, sizeof(text)));
     text_addf(out, "%s\n", step_makes_again(step) ? ", with what a decoder keeps made again"
                            : step_does_less(step) ? ", fewer than the closed form" : "");
 }

@@ -21,8 +21,8 @@ const char *step_way_name(StepWay way)
 
 bool step_makes_again(const StepRecord *step)
 {
-    return step->way == STEP_LAST_QUERY && step->counted.valid && step->decode_flops.valid &&
-           step->counted.value > AGAIN * step->decode_flops.value;
+    return step->way == STEP_LAST_QUERY && !step->kept.valid && step->counted.valid &&
+           step->decode_flops.valid && step->counted.value > AGAIN * step->decode_flops.value;
 }
 
 bool step_does_less(const StepRecord *step)
@@ -100,13 +100,29 @@ static void lack_time(const RunSpec *spec, const char *message, StepRecord *out)
              reason);
 }
 
+/* Milliseconds that were left out of the time; none: no stage was. */
+static Number kept_ms(const Record *record)
+{
+    Number sum = NUMBER_NONE;
+
+    for (int i = 0; i < record->stage_count; i++) {
+        const StageRecord *stage = &record->stages[i];
+
+        if (stage->kept && stage->time_ms.valid)
+            sum = number_of((sum.valid ? sum.value : 0) + stage->time_ms.value);
+    }
+    return sum;
+}
+
 /* Times the spec; `tokens`: steps that one of its runs takes. */
 static bool take_time(const RunSpec *spec, double tokens, StepWay way, StepRecord *out, Error *err)
 {
     MeasurePlan plan = STEP_PLAN;
     Record      record;
-    bool        ok = measure(spec, &plan, &record, err);
+    bool        ok;
 
+    plan.step = way == STEP_LAST_QUERY;
+    ok = measure(spec, &plan, &record, err);
     if (ok && record.status == RECORD_CANCELLED)
         ok = error_set(err, ERR_CANCELLED, "%s", record.message);
     if (ok && record.status != RECORD_OK) {
@@ -120,6 +136,7 @@ static bool take_time(const RunSpec *spec, double tokens, StepWay way, StepRecor
         out->median = known(t->median.value / tokens);
         out->low = t->low.valid ? known(t->low.value / tokens) : NUMBER_NONE;
         out->high = t->high.valid ? known(t->high.value / tokens) : NUMBER_NONE;
+        out->kept = plan.step ? kept_ms(&record) : NUMBER_NONE;
         out->counted = known(flops_total(record.counted) / tokens);
     }
     record_free(&record);
@@ -217,6 +234,7 @@ void step_json(const StepRecord *step, Json *out)
     key_number(out, "median_low", step->low);
     key_number(out, "median_high", step->high);
     jsonw_close(out, '}');
+    key_number(out, "kept_ms", step->kept);
     key_number(out, "counted_flops", step->counted);
     jsonw_key_string(out, "time_lacks", *step->time_lacks ? step->time_lacks : NULL);
     jsonw_close(out, '}');

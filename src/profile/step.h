@@ -4,8 +4,9 @@
  * measured in one of two ways, or not at all:
  *
  *   last query      the last query of the run alone against all its keys.  What a decoder would
- *                   keep (compressed keys, bounds of pages) is made again, and is in the time and
- *                   in the counted FLOPs
+ *                   keep (compressed keys, bounds of pages) is made again and is in the counted
+ *                   FLOPs.  Where a stage of its own makes it (Mechanism.kept_stage), it is not in
+ *                   the time
  *   recurrent form  all n tokens one after the other by form=recurrent, divided by n
  */
 #ifndef PROFILE_STEP_H
@@ -29,6 +30,7 @@ typedef struct StepRecord {
     Number  held[STEP_LENGTHS]; /* bytes after STEP_FIRST, 2 STEP_FIRST, ... tokens */
     StepWay way;
     Number  median, low, high; /* ms of a step, and the 95 % interval of the median */
+    Number  kept;              /* ms of the stage that is not in the time; none: there is none */
     Number  counted;           /* FLOPs of the measured step */
     char    lacks[512];        /* why the costs are not known, or "" */
     char    time_lacks[512];   /* why the time is not measured, or "" */
@@ -42,7 +44,7 @@ bool step_measure(const Run *run, const RunSpec *spec, bool timed, StepRecord *o
 void step_costs(const Run *run, StepRecord *out);
 
 void step_json(const StepRecord *step, Json *out); /* null: not asked for */
-/* Whether the measured step computes what a decoder would keep from the steps before. */
+/* Whether the time holds what a decoder would keep from the steps before. */
 bool step_makes_again(const StepRecord *step);
 /* Whether it has fewer FLOPs than the closed form: a decoder would read more keys than the last row
  * of the run has, or weights of 0 are left out. */

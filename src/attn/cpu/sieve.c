@@ -344,9 +344,14 @@ static Lines lines_of(const SieveKeys *keys, const Tensor *x, int64_t at)
     return l;
 }
 
+/* Means in float are rounded once more than keys: one of the units that the margin has beyond d. */
 static const Tensor *candidates_of(const ChooseKeys *in)
 {
-    return in->kind == CHOOSE_PAGES ? &in->hi : in->kind == CHOOSE_MEANS ? &in->mean : &in->in.k;
+    switch (in->kind) {
+    case CHOOSE_PAGES: return &in->hi;
+    case CHOOSE_MEANS: return in->near.data ? &in->near : &in->mean;
+    default: return &in->in.k;
+    }
 }
 
 /* At least the sum of squares; in float a square may be lost below the least normal number. */

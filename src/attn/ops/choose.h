@@ -29,6 +29,8 @@ typedef struct ChooseKeys {
     int64_t     heads;    /* H */
     Tensor      lo, hi;   /* CHOOSE_PAGES: f32 [h',P,d] of whole pages */
     Tensor      mean;     /* CHOOSE_MEANS: f64 [h',P,d] */
+    Tensor      near;     /* the same in f32: few queries read it, and `mean` where it does not
+                             decide; or no data */
     int64_t     page;     /* CHOOSE_PAGES, CHOOSE_MEANS: keys of a page */
     int64_t     most;     /* chosen by a row at most; 0: all that it may see */
     double      mass;     /* CHOOSE_SCORES: the fewest that hold this share; 0: off */

@@ -161,6 +161,8 @@ typedef struct Mechanism {
     const ViewPromise *views; /* VIEW_PROMISE_END-terminated */
     const char *fit;          /* what it fits on its input, and how, with --fit; NULL: nothing */
     const StageNote *notes;   /* NULL: the stages' names must do */
+    const char *kept_stage;   /* whose results a decoder has from the steps before, but for the
+                                 new token; NULL: none */
     const Param *params;      /* PARAM_END-terminated; offsets into the struct */
     size_t       params_size;
 

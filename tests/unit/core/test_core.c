@@ -227,6 +227,23 @@ TEST(what_is_not_finite_is_found)
     assert_int_equal(tensor_not_finite(&list), -1);
 }
 
+/* Bounds belong to the range; a bound that no float is equal to is not rounded to one. */
+TEST(what_is_outside_a_range_is_found)
+{
+    float  data[4] = { 0, 1, 0.5F, 0.1F };
+    double wide[3] = { 0, 1, NAN };
+    Tensor t = tensor_of(DT_F32, 1, (int64_t[]){ 4 }, data);
+    Tensor w = tensor_of(DT_F64, 1, (int64_t[]){ 3 }, wide);
+
+    assert_int_equal(tensor_not_within(&t, 0, 1), -1);
+    assert_int_equal(tensor_not_within(&t, 0, 0.9), 1);
+    assert_int_equal(tensor_not_within(&t, 0.1, 1), 0);
+    data[0] = data[1] = 0.1F; /* above 0.1 */
+    assert_int_equal(tensor_not_within(&t, 0, 0.1), 0);
+    assert_int_equal(tensor_not_within(&w, 0, 1), 2);
+    assert_int_equal(tensor_not_within(&w, 0.5, 1), 0);
+}
+
 TEST(tensor_conversion_follows_strides)
 {
     Arena  *a = arena_new();

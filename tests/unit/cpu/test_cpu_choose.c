@@ -415,6 +415,44 @@ TEST(a_sieve_changes_no_choice_of_few_rows)
                     check_few_rows(kind, n, even != 0, most);
 }
 
+/* Means whose order is lost where they are rounded: 40 about as large as the largest of the first
+ * query. */
+static void plant_close_means(Fixture *f, ChooseKeys *in)
+{
+    int64_t      d = in->mean.shape[2], pages = in->mean.shape[1];
+    const float *q = tensor_f32(&in->in.q);
+
+    for (int64_t j = 3; j < pages; j += pages / 40)
+        for (int64_t c = 0; c < d; c++)
+            tensor_f64(&in->mean)[j * d + c] =
+                4 * (double)q[c] * (1 + 0x1p-23 * (rng_uniform(&f->rng) - 0.5));
+}
+
+static void check_rounded_means(int64_t n, int64_t most)
+{
+    Fixture    f = fixture_new(2, (uint64_t)(most + n));
+    ChooseKeys in;
+
+    f.run->h = 2;
+    f.run->d = 70;
+    in = choice_of(&f, CHOOSE_MEANS, n, 3001, false);
+    in.in.q = fixture_normal(&f, 2, n, f.run->d, 1);
+    in.most = most;
+    plant_close_means(&f, &in);
+    in.near = fixture_normal(&f, 1, in.mean.shape[1], f.run->d, 1);
+    for (int64_t at = 0; at < tensor_count(&in.mean); at++)
+        tensor_f32(&in.near)[at] = (float)tensor_f64(&in.mean)[at];
+    check_choice(&f, &in);
+    fixture_free(&f);
+}
+
+TEST(rounded_means_change_no_choice)
+{
+    for (int64_t n = 1; n <= 8; n = 2 * n + 1)
+        for (int64_t most = 1; most <= 18; most = 3 * most + 1)
+            check_rounded_means(n, most);
+}
+
 TEST(growing_numbers)
 {
     Fixture    f = fixture_new(1, 1);

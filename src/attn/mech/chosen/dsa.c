@@ -98,11 +98,12 @@ static void index_make(Run *r, const Params *p, Indexer *x)
 {
     Tensor q, k;
 
+    run_stage(r, "index keys");
+    k = beside(r, r->k);
+    x->k = made(r, "index_wk", p->index_wk, k, x->d);
     run_stage(r, "indexer");
     q = beside(r, r->q);
-    k = beside(r, r->k);
     x->q = made(r, "index_wq", p->index_wq, q, x->heads * x->d);
-    x->k = made(r, "index_wk", p->index_wk, k, x->d);
     x->w = made(r, "index_ww", p->index_ww, q, x->heads);
 }
 
@@ -267,8 +268,9 @@ static const ViewPromise views[] = {
 };
 
 static const StageNote notes[] = {
-    { "indexer", "Small queries, keys and weights of heads are made from the tokens, for the "
-                 "indexer alone." },
+    { "index keys", "A small key of every token is made, for the indexer alone." },
+    { "indexer", "Small queries and weights of heads are made from the tokens, for the indexer "
+                 "alone." },
     { "choose", "The indexer gives every key a number: a few small products, their negative part "
                 "cut off, summed with weights.  Each query takes the keys with the largest." },
     { "attend", "All heads attend to the same chosen keys, with their own queries and keys." },
@@ -305,6 +307,7 @@ const Mechanism mech_dsa = {
     .views = views,
     .lesson = "top-k",
     .notes = notes,
+    .kept_stage = "index keys",
     .size = "topk",
     .size_reads = true,
     .params = params,

@@ -47,6 +47,15 @@ static Tensor block_means(Run *r, const Params *p, Tensor k)
     return mean;
 }
 
+/* f32, half the bytes: what a step of decoding reads of all blocks. */
+static Tensor rounded(Run *r, Tensor mean)
+{
+    Tensor near = run_tensor3(r, DT_F32, mean.shape[0], mean.shape[1], mean.shape[2]);
+
+    op_entries(r, mean, ENTRY_CAST, 0, near);
+    return near;
+}
+
 /* ---- views --------------------------------------------------------------------- */
 
 typedef struct Gates {
@@ -134,6 +143,8 @@ static void moba_run(Run *r, const void *opaque)
 
     run_stage(r, "means");
     choice.mean = block_means(r, p, in.k);
+    if (r->n < r->m)
+        choice.near = rounded(r, choice.mean);
     run_stage(r, "choose");
     chosen = op_choose(r, &choice);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)r->d * (chosen.seen - (double)(r->h * r->n)));
@@ -246,6 +257,7 @@ const Mechanism mech_moba = {
     .views = views,
     .lesson = "top-k",
     .notes = notes,
+    .kept_stage = "means",
     .size = "topk",
     .size_reads = true,
     .params = params,

@@ -685,6 +685,7 @@ const Mechanism mech_nsa = {
     .views = views,
     .lesson = "top-k",
     .notes = notes,
+    .kept_stage = "compress",
     .size = "topk",
     .size_reads = true,
     .params = params,

@@ -271,6 +271,7 @@ const Mechanism mech_quest = {
     .views = views,
     .lesson = "top-k",
     .notes = notes,
+    .kept_stage = "bounds",
     .size = "budget",
     .size_reads = true,
     .params = params,

@@ -344,6 +344,7 @@ const Mechanism mech_mixed_precision = {
     .cross = true,
     .views = views,
     .notes = notes,
+    .kept_stage = "round",
     .params = params,
     .params_size = sizeof(Params),
     .run = mixed_precision_run,

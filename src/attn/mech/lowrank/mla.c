@@ -446,6 +446,7 @@ const Mechanism mech_mla = {
     .views = views,
     .values = "v_up",
     .notes = notes,
+    .kept_stage = "compress",
     .size = "rank",
     .params = params,
     .params_size = sizeof(Params),

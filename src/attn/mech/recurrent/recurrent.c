@@ -64,13 +64,10 @@ static void check_range(Run *r, const char *name, Tensor given, GateRange range)
         const char *wanted;
     } ranges[] = { [GATE_SHARE] = { 1, "0 to 1" }, [GATE_TWO] = { 2, "0 to 2" },
                    [GATE_STEP] = { DBL_MAX, "a finite number of at least 0" } };
+    int64_t at = tensor_not_within(&given, 0, ranges[range].high);
 
-    for (int64_t at = 0; at < tensor_count(&given) && !run_failed(r); at++) {
-        double x = float_at(given.dtype, given.data, at);
-
-        if (!(x >= 0 && x <= ranges[range].high))
-            refuse_entry(r, name, &given, at, ranges[range].wanted);
-    }
+    if (at >= 0 && !run_failed(r))
+        refuse_entry(r, name, &given, at, ranges[range].wanted);
 }
 
 /* A given tensor f64 of `rows` rows for each head, with or without an axis of channels. */
