@@ -2,6 +2,7 @@
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"
+#include "core/utf8.h"
 #include "input/input.h"
 
 #include <stdio.h>
@@ -183,6 +184,18 @@ static bool listing_table(const InputListing *l, Text *out, Error *err)
     return ok;
 }
 
+/* Bytes of the value that are printed: whole characters. */
+static int shown_bytes(const char *value)
+{
+    size_t bytes = strnlen(value, METADATA_SHOWN + 1);
+
+    if (bytes <= METADATA_SHOWN)
+        return (int)bytes;
+    for (bytes = METADATA_SHOWN; bytes > 0 && utf8_continues(value[bytes]);)
+        bytes--;
+    return (int)bytes;
+}
+
 static bool describe_listing(const char *path, const InputListing *l, Text *out, Error *err)
 {
     text_addf(out, "%s: %s, %lld tensor%s\n", path, l->kind, (long long)l->count,
@@ -190,7 +203,7 @@ static bool describe_listing(const char *path, const InputListing *l, Text *out,
     if (!listing_table(l, out, err))
         return false;
     for (int64_t i = 0; i < l->metadata_count; i++)
-        text_addf(out, "  %s = %.*s%s\n", l->keys[i], METADATA_SHOWN, l->values[i],
+        text_addf(out, "  %s = %.*s%s\n", l->keys[i], shown_bytes(l->values[i]), l->values[i],
                   strlen(l->values[i]) > METADATA_SHOWN ? "..." : "");
     return true;
 }

@@ -654,7 +654,8 @@ static const Action own[] = {
       .run_with = move_row, .value = TO_LAST },
     { "overview_order", "o", IN_OVERVIEW, "order",
       "by layer and head, or by a score of heads: previous, self, first, next, entropy, distance, "
-      "near (a local head), induction", .run_with = turn_order, .value = 1 },
+      "near (a local head), induction, offset (a fixed number of tokens back)",
+      .run_with = turn_order, .value = 1 },
     { "overview_export", "e", IN_OVERVIEW, "export",
       "the command that writes all layers and heads as one figure, to be run",
       .run = export_command },
