@@ -15,8 +15,8 @@ function attribute(name,    at, rest) {
     split(attribute("viewBox"), page, " ")
 }
 
-# A narrow image is a colour bar: a matrix is at least a third of its room wide.
-/<image / && attribute("width") * 4 > attribute("height") + 0 {
+# A narrow image is a colour bar: the matrices that are compared are square.
+/<image / && attribute("width") * 1.5 > attribute("height") + 0 {
     images++
     top[images] = attribute("y")
     image_w[images] = attribute("width")

@@ -185,8 +185,8 @@ case("presets, commands, what a position does", function()
   local effect = assert(attn.figure { position_effect = with, head = 1 })
   equal(#effect, 5)
   local text = effect:text { width = 150 }
-  for _, title in ipairs { "weights without t5", "weights with t5", "bias added by t5",
-    "position_buckets" } do
+  for _, title in ipairs { "weights without T5 buckets", "weights with T5 buckets",
+    "bias added by T5 buckets", "position_buckets" } do
     assert(text:find(title, 1, true), title)
   end
   assert(with:view("bias"):allclose(with:view("position_bias"), 0, 0))

@@ -615,12 +615,13 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
 {
     bool records = !strcmp(figure->command->name, "fit"); /* its words are files */
     Text far = { 0 };
-    bool ok = true;
+    bool ok = true, font;
 
     if (call->values[OPT_TRUST])
         return true;
     if (!call->values[OPT_FONT] && font_is_file(figure->values[OPT_FONT]))
         add_far(&far, figure->values[OPT_FONT], strlen(figure->values[OPT_FONT]));
+    font = far.length > 0;
     if (!call->values[OPT_INPUT])
         add_far_input(s, call->words[0], figure, &far, err);
     if (names_models(figure))
@@ -639,7 +640,8 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
     }
     if (far.length)
         ok = error_set(err, ERR_USAGE, "%s: its command reads %s; --trust reads what it names, "
-                       "--input FILE another input or model", call->words[0], text_str(&far));
+                       "%s another %s", call->words[0], text_str(&far),
+                       font ? "--font FILE" : "--input FILE", font ? "font" : "input or model");
     ok = ok && (text_ok(&far) || error_set(err, ERR_NOMEM, "not enough memory"));
     text_free(&far);
     return ok && err->code == ERR_NONE;

@@ -5,9 +5,9 @@
  * the cells, again with the numbers of the colour bars, and last with the words, which change
  * heights only.
  *
- * Titles of panels get two lines each and one size for all: the largest that holds every title,
- * down to four fifths of the default. A title that is longer still takes more lines; only a word
- * wider than its panel is cut.
+ * Titles of panels have one size for all: the largest in which each is one line, down to four
+ * fifths of the default, else the largest in which each has two. A title that is longer still takes
+ * more lines; only a word wider than its panel is cut.
  */
 #include <math.h>
 #include <stdio.h>
@@ -197,6 +197,31 @@ static void panel_captions(Sheet *sheet)
     }
 }
 
+static double title_size(const Sheet *sheet, double whole, int step)
+{
+    return sheet->style.one_size ? whole : whole * (1 - (1 - SMALLEST) * step / (STEPS - 1));
+}
+
+/* The largest size in which every panel's title is one line; without one the largest of all. */
+static double size_of_lines(const Sheet *sheet, double whole)
+{
+    for (int step = 0; step < STEPS; step++) {
+        double size = title_size(sheet, whole, step);
+        bool   all = true;
+
+        for (int k = 0; all && k < sheet->figure->count; k++) {
+            char title[160];
+
+            sheet_title(sheet, k, title, sizeof(title));
+            all = canvas_text_width(sheet->canvas, title, FONT_SANS, size) <=
+                  sheet->layout.panels[k].title.w;
+        }
+        if (all)
+            return size;
+    }
+    return whole;
+}
+
 /* Breaks titles and captions into lines that fit the layout. */
 static void sheet_words(Sheet *sheet)
 {
@@ -205,10 +230,11 @@ static void sheet_words(Sheet *sheet)
     WrapRule          title = rule_of(&head, sheet->layout.title.w);
     WrapRule          caption = rule_of(&legend, sheet->layout.caption.w);
     double            whole = sheet->figure->panels[0].bare ? s->tick : s->title;
+    double            first = size_of_lines(sheet, whole);
     bool              fits = false;
 
     for (int k = 0; k < STEPS && !fits; k++) {
-        sheet->title_font = s->one_size ? whole : whole * (1 - (1 - SMALLEST) * k / (STEPS - 1));
+        sheet->title_font = fmin(first, title_size(sheet, whole, k));
         fits = panel_titles(sheet, k + 1 == STEPS);
     }
     panel_captions(sheet);

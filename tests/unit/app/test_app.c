@@ -235,7 +235,7 @@ TEST(a_position_is_shown_by_what_it_does)
             assert_ptr_equal(p[2].minus, p[0].result);
             assert_ptr_equal(p[3].result, p[1].result);
             assert_string_equal(p[3].spec.view, "position_bias");
-            assert_non_null(strstr(p[3].title, position_at(k)->id));
+            assert_non_null(strstr(p[3].title, position_at(k)->name));
         }
         figure_run_free(d);
         free(d);

@@ -347,6 +347,26 @@ TEST(differences_share_one_range)
     figure_free(figure);
 }
 
+/* Titles are smaller, down to four fifths, before they take a second line. */
+TEST(titles_get_smaller_before_they_break)
+{
+    View    view;
+    Figure *figure = matrices(&view, 2, "Longformer \xC2\xB7 connectivity");
+    bool    smaller = false;
+
+    for (double inches = 2; inches < 6; inches += 0.05) {
+        Sheet sheet;
+
+        plan_of(&sheet, figure, inches);
+        smaller = smaller || (sheet.title_font < sheet.style.title &&
+                              sheet.panels[0].title.count == 1);
+        CHECK(sheet.title_font >= 0.79 * sheet.style.title, "%g inches", inches);
+        sheet_free(&sheet);
+    }
+    assert_true(smaller);
+    figure_free(figure);
+}
+
 /* Many counts of layers have a bar of steps, each with its number in the middle; few have none. */
 TEST(a_bar_of_layers_has_a_step_each)
 {
