@@ -208,8 +208,8 @@ void compare_decode(Result *const *results, int count, TableStyle style, int roo
     table_free(&t);
     if (style == TABLE_TEXT)
         text_add(out, "cache: bytes after the run's tokens; then what each further token adds,\n"
-                      "and what a step reads of it. step ms: the last query alone (*: it makes\n"
-                      "again what a decoder keeps), or one of all tokens by form=recurrent.\n");
+                      "and what a step reads of it. step ms: the last query alone, without what a\n"
+                      "decoder keeps (*: made again), or one of all tokens by form=recurrent.\n");
     for (int i = 0; i < count && style == TABLE_TEXT; i++) {
         const StepRecord *step = &results[i]->record.step;
 
