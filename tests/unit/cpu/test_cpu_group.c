@@ -1,4 +1,6 @@
 /* test_cpu_group.c -- attention inside groups against its definition in double. */
+#include "attn/cpu/attend.h"
+#include "attn/pattern/pattern.h"
 #include "cpu_fixture.h"
 
 typedef struct Case {
@@ -311,6 +313,41 @@ TEST(skipped_keys_are_absent)
         check_skips(300, 1, causal);
         check_skips(301, 43, causal);
     }
+}
+
+/* Whether rows share their keys, `each` neighbours the same; in memory that was used. */
+static bool shares(int64_t each)
+{
+    enum { ROWS = 514, ROOM = 1 << 17 };
+    Fixture      f = fixture_new(1, 1);
+    Arena       *a = f.run->arena;
+    PatternShape s = { .heads = 1, .n = ROWS, .m = ROWS };
+    Tensor       numbers = tensor_new(a, DT_I64, 2, (int64_t[]){ 1, ROWS });
+    GroupAttend  g = { 0 };
+    ArenaMark    mark;
+    Pattern     *p;
+    double       cells;
+    bool         shared;
+
+    for (int64_t i = 0; i < ROWS; i++)
+        ((int64_t *)numbers.data)[i] = i / each;
+    p = pattern_same(a, s, &numbers);
+    assert_non_null(p);
+    mark = arena_mark(a);
+    memset(arena_alloc(a, ROOM, 1), 0x7f, ROOM);
+    arena_release(a, mark);
+    shared = shared_rows(f.run, p, &g, &cells);
+    assert_true(!shared || g.groups == (ROWS - 1) / each + 1);
+    fixture_free(&f);
+    return shared;
+}
+
+TEST(many_groups_are_none)
+{
+    assert_true(shares(128));
+    assert_true(shares(514));
+    assert_false(shares(2)); /* neighbours look the same, and yet there are 257 groups */
+    assert_false(shares(1));
 }
 
 SUITE(NULL, NULL)

@@ -4,6 +4,7 @@
 
 #include "attn/cuda/host/gpu.h"
 #include "profile/device_profile.h"
+#include "profile/watch.h"
 #include "profile_fixture.h"
 
 #define PLAN ((MeasurePlan){ .repeats = 3, .most = 3, .max_seconds = 30, .width = 1 })
@@ -423,6 +424,23 @@ TEST(what_is_left_of_a_span_is_the_hosts)
     assert_false(device_idle_ms(p, -1).valid);
     assert_false(device_idle_share(p, -1).valid);
     device_profile_free(p);
+}
+
+/* As after a run that ended before it was a sample. */
+TEST(without_a_timed_run_there_is_a_reason)
+{
+    Device        *device = emulated();
+    DeviceWatch   *watch = device_watch_new(device_ops(device, ARITHMETIC_F32), NULL, NULL);
+    DeviceProfile *p = device_profile_new(1);
+
+    assert_true(watch && p);
+    device_watch_summarise(watch, p);
+    assert_true(p->name[0] && p->source[0]);
+    assert_false(p->span_ms.valid);
+    assert_string_equal(p->lacks[TIER_EVENTS], "no run was timed");
+    device_profile_free(p);
+    device_watch_free(watch);
+    device_release(device);
 }
 
 SUITE(NULL, NULL)
