@@ -215,12 +215,17 @@ TEST(guards_of_both_signs)
         for (int64_t x = 0; x < tensor_count(&c.in.fq); x++)
             fq[x] *= x / sizes[2].f % 2 ? -0.02f * (float)(x / sizes[2].f % 7) : 0.01f;
         for (int64_t x = 0; x < tensor_count(&c.in.fk); x++)
-            fk[x] *= 0.02f;
+            fk[x] *= x % sizes[2].f ? 0.02f : 0; /* but for this: the first rows are at the guard */
+        fk[0] = 0.5f;
+        for (int64_t x = 0; x < 2 * sizes[2].f; x++)
+            fq[x] = x == 0 ? 1 : x == sizes[2].f ? -1 : 0;
         c.in.fq = widened(&c.f, c.in.fq, wide);
         c.in.fk = widened(&c.f, c.in.fk, wide);
         c.in.denominator = DENOMINATOR_GUARD;
         c.in.eps = 0.5;
         cpu_linear_attend(c.f.cpu.run, &c.in, &c.out[0]);
+        assert_true(((double *)c.out[0].divisor.data)[0] == 1.5);
+        assert_true(((double *)c.out[0].divisor.data)[1] == 0.5);
         for (int64_t i = 0; i < 2 * sizes[2].n; i++) {
             double divisor = ((double *)c.out[0].divisor.data)[i];
 
