@@ -145,6 +145,7 @@ static void screen_free(SCREEN *screen)
 static void no_screen(const char *terminal, Error *err)
 {
     static const char *const sides[] = { "COLUMNS", "LINES" };
+    struct winsize           size;
 
     for (int i = 0; i < 2; i++) {
         const char *value = getenv(sides[i]);
@@ -154,6 +155,13 @@ static void no_screen(const char *terminal, Error *err)
                       value, SIDE_MOST, sides[i]);
             return;
         }
+    }
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+        (size.ws_col > SIDE_MOST || size.ws_row > SIDE_MOST)) {
+        error_set(err, ERR_UNSUPPORTED, "the terminal says that it has %d columns and %d lines; at "
+                  "most %d are drawn: make it smaller, or set COLUMNS and LINES", size.ws_col,
+                  size.ws_row, SIDE_MOST);
+        return;
     }
     error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
               "example to xterm-256color", terminal ? terminal : "");
