@@ -231,6 +231,14 @@ fail:
     return NULL;
 }
 
+/* ncurses reads through a null pointer where memory is short. */
+static void draw_all(void)
+{
+    signals_in_library(true);
+    refresh();
+    signals_in_library(false);
+}
+
 /* Shows the cursor again after the alternate screen is left: some terminals restore the hidden
  * cursor that they saved during a scroll. */
 static void leave_screen(void)
@@ -240,9 +248,11 @@ static void leave_screen(void)
     if (!tigetstr("smcup")) { /* without an alternate screen the shell's text would remain */
         erase();
         clearok(stdscr, TRUE);
-        refresh();
+        draw_all();
     }
+    signals_in_library(true);
     endwin();
+    signals_in_library(false);
     if (show && strstr(show, "\033[?25h"))
         write_all("\033[?25h");
 }
@@ -289,7 +299,7 @@ void term_suspend(Term *term)
     kill(0, SIGTSTP);
     raise(SIGSTOP);
     signals_take_stop();
-    refresh();
+    draw_all();
     term_mouse(term, mouse);
     term_redraw(term);
 }
@@ -416,7 +426,7 @@ void term_flush(Term *term)
         memcpy(sent, now, row);
     }
     d->send_all = false;
-    refresh();
+    draw_all();
 }
 
 /* Keys, mouse reports and signals as events. */
