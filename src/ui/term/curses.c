@@ -167,11 +167,49 @@ static void no_screen(const char *terminal, Error *err)
               "example to xterm-256color", terminal ? terminal : "");
 }
 
+static bool open_screen(Term *term, const Capability *can, Error *err)
+{
+    struct TermDevice *device = term->device;
+    const char        *name = getenv("TERM");
+
+    if (can->wanted == TERM_TRUE)
+        device->screen = open_direct(can);
+    if (!device->screen)
+        device->screen = newterm(NULL, stdout, stdin);
+    if (!device->screen) {
+        signals_restore();
+        if (shortage_noted())
+            error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
+        else
+            no_screen(name, err);
+        return false;
+    }
+    if (!tigetstr("cup")) {
+        endwin();
+        screen_free(device->screen);
+        signals_restore();
+        return error_set(err, ERR_UNSUPPORTED,
+                         "the terminal '%.60s' cannot place its cursor; set TERM, for example to "
+                         "xterm-256color, or use the commands: attnscope --help",
+                         name ? name : "");
+    }
+    set_modes();
+    term->utf8 = can->utf8;
+    term->half_block = can->half_block;
+    if (can->wanted != TERM_MONO && has_colors()) {
+        start_color();
+        use_default_colors();
+        device->pair_most = (COLOR_PAIRS < 65536 ? COLOR_PAIRS : 65536) - 1;
+        term->colours = colours_there_are(can->wanted);
+    }
+    return true;
+}
+
 Term *term_open(const TermOptions *options, Error *err)
 {
     Term       *term = calloc(1, sizeof(*term));
     Capability  can = capability_find(options);
-    const char *name = getenv("TERM");
+    bool        opened;
 
     if (term)
         term->device = calloc(1, sizeof(*term->device));
@@ -184,38 +222,10 @@ Term *term_open(const TermOptions *options, Error *err)
         goto fail;
     }
     signals_in_library(true);
-    if (can.wanted == TERM_TRUE)
-        term->device->screen = open_direct(&can);
-    if (!term->device->screen)
-        term->device->screen = newterm(NULL, stdout, stdin);
+    opened = open_screen(term, &can, err);
     signals_in_library(false);
-    if (!term->device->screen) {
-        signals_restore();
-        if (shortage_noted())
-            error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
-        else
-            no_screen(name, err);
+    if (!opened)
         goto fail;
-    }
-    if (!tigetstr("cup")) {
-        endwin();
-        screen_free(term->device->screen);
-        signals_restore();
-        error_set(err, ERR_UNSUPPORTED,
-                  "the terminal '%.60s' cannot place its cursor; set TERM, for example to "
-                  "xterm-256color, or use the commands: attnscope --help",
-                  name ? name : "");
-        goto fail;
-    }
-    set_modes();
-    term->utf8 = can.utf8;
-    term->half_block = can.half_block;
-    if (can.wanted != TERM_MONO && has_colors()) {
-        start_color();
-        use_default_colors();
-        term->device->pair_most = (COLOR_PAIRS < 65536 ? COLOR_PAIRS : 65536) - 1;
-        term->colours = colours_there_are(can.wanted);
-    }
     if (!device_allocate(term)) {
         error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
         term_close(term);
@@ -243,14 +253,15 @@ static void draw_all(void)
  * cursor that they saved during a scroll. */
 static void leave_screen(void)
 {
-    const char *show = tigetstr("cnorm");
+    const char *show;
 
+    signals_in_library(true);
+    show = tigetstr("cnorm");
     if (!tigetstr("smcup")) { /* without an alternate screen the shell's text would remain */
         erase();
         clearok(stdscr, TRUE);
-        draw_all();
+        refresh();
     }
-    signals_in_library(true);
     endwin();
     signals_in_library(false);
     if (show && strstr(show, "\033[?25h"))
@@ -277,7 +288,12 @@ void term_close(Term *term)
  * have neither colours nor cursor keys. */
 void term_mouse(Term *term, bool on)
 {
-    if (term->mouse == on || (on && !tigetstr("kcuu1")))
+    bool has_arrows;
+
+    signals_in_library(true);
+    has_arrows = tigetstr("kcuu1") != NULL;
+    signals_in_library(false);
+    if (term->mouse == on || (on && !has_arrows))
         return;
     term->mouse = on;
     write_all(on ? MOUSE_ON : MOUSE_OFF);
