@@ -145,6 +145,7 @@ static void screen_free(SCREEN *screen)
 static void no_screen(const char *terminal, Error *err)
 {
     static const char *const sides[] = { "COLUMNS", "LINES" };
+    struct winsize           size;
 
     for (int i = 0; i < 2; i++) {
         const char *value = getenv(sides[i]);
@@ -155,15 +156,60 @@ static void no_screen(const char *terminal, Error *err)
             return;
         }
     }
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+        (size.ws_col > SIDE_MOST || size.ws_row > SIDE_MOST)) {
+        error_set(err, ERR_UNSUPPORTED, "the terminal says that it has %d columns and %d lines; at "
+                  "most %d are drawn: make it smaller, or set COLUMNS and LINES", size.ws_col,
+                  size.ws_row, SIDE_MOST);
+        return;
+    }
     error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
               "example to xterm-256color", terminal ? terminal : "");
+}
+
+static bool open_screen(Term *term, const Capability *can, Error *err)
+{
+    struct TermDevice *device = term->device;
+    const char        *name = getenv("TERM");
+
+    if (can->wanted == TERM_TRUE)
+        device->screen = open_direct(can);
+    if (!device->screen)
+        device->screen = newterm(NULL, stdout, stdin);
+    if (!device->screen) {
+        signals_restore();
+        if (shortage_noted())
+            error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
+        else
+            no_screen(name, err);
+        return false;
+    }
+    if (!tigetstr("cup")) {
+        endwin();
+        screen_free(device->screen);
+        signals_restore();
+        return error_set(err, ERR_UNSUPPORTED,
+                         "the terminal '%.60s' cannot place its cursor; set TERM, for example to "
+                         "xterm-256color, or use the commands: attnscope --help",
+                         name ? name : "");
+    }
+    set_modes();
+    term->utf8 = can->utf8;
+    term->half_block = can->half_block;
+    if (can->wanted != TERM_MONO && has_colors()) {
+        start_color();
+        use_default_colors();
+        device->pair_most = (COLOR_PAIRS < 65536 ? COLOR_PAIRS : 65536) - 1;
+        term->colours = colours_there_are(can->wanted);
+    }
+    return true;
 }
 
 Term *term_open(const TermOptions *options, Error *err)
 {
     Term       *term = calloc(1, sizeof(*term));
     Capability  can = capability_find(options);
-    const char *name = getenv("TERM");
+    bool        opened;
 
     if (term)
         term->device = calloc(1, sizeof(*term->device));
@@ -176,38 +222,10 @@ Term *term_open(const TermOptions *options, Error *err)
         goto fail;
     }
     signals_in_library(true);
-    if (can.wanted == TERM_TRUE)
-        term->device->screen = open_direct(&can);
-    if (!term->device->screen)
-        term->device->screen = newterm(NULL, stdout, stdin);
+    opened = open_screen(term, &can, err);
     signals_in_library(false);
-    if (!term->device->screen) {
-        signals_restore();
-        if (shortage_noted())
-            error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
-        else
-            no_screen(name, err);
+    if (!opened)
         goto fail;
-    }
-    if (!tigetstr("cup")) {
-        endwin();
-        screen_free(term->device->screen);
-        signals_restore();
-        error_set(err, ERR_UNSUPPORTED,
-                  "the terminal '%.60s' cannot place its cursor; set TERM, for example to "
-                  "xterm-256color, or use the commands: attnscope --help",
-                  name ? name : "");
-        goto fail;
-    }
-    set_modes();
-    term->utf8 = can.utf8;
-    term->half_block = can.half_block;
-    if (can.wanted != TERM_MONO && has_colors()) {
-        start_color();
-        use_default_colors();
-        term->device->pair_most = (COLOR_PAIRS < 65536 ? COLOR_PAIRS : 65536) - 1;
-        term->colours = colours_there_are(can.wanted);
-    }
     if (!device_allocate(term)) {
         error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
         term_close(term);
@@ -223,18 +241,29 @@ fail:
     return NULL;
 }
 
+/* ncurses reads through a null pointer where memory is short. */
+static void draw_all(void)
+{
+    signals_in_library(true);
+    refresh();
+    signals_in_library(false);
+}
+
 /* Shows the cursor again after the alternate screen is left: some terminals restore the hidden
  * cursor that they saved during a scroll. */
 static void leave_screen(void)
 {
-    const char *show = tigetstr("cnorm");
+    const char *show;
 
+    signals_in_library(true);
+    show = tigetstr("cnorm");
     if (!tigetstr("smcup")) { /* without an alternate screen the shell's text would remain */
         erase();
         clearok(stdscr, TRUE);
         refresh();
     }
     endwin();
+    signals_in_library(false);
     if (show && strstr(show, "\033[?25h"))
         write_all("\033[?25h");
 }
@@ -259,7 +288,12 @@ void term_close(Term *term)
  * have neither colours nor cursor keys. */
 void term_mouse(Term *term, bool on)
 {
-    if (term->mouse == on || (on && !tigetstr("kcuu1")))
+    bool has_arrows;
+
+    signals_in_library(true);
+    has_arrows = tigetstr("kcuu1") != NULL;
+    signals_in_library(false);
+    if (term->mouse == on || (on && !has_arrows))
         return;
     term->mouse = on;
     write_all(on ? MOUSE_ON : MOUSE_OFF);
@@ -281,7 +315,7 @@ void term_suspend(Term *term)
     kill(0, SIGTSTP);
     raise(SIGSTOP);
     signals_take_stop();
-    refresh();
+    draw_all();
     term_mouse(term, mouse);
     term_redraw(term);
 }
@@ -408,7 +442,7 @@ void term_flush(Term *term)
         memcpy(sent, now, row);
     }
     d->send_all = false;
-    refresh();
+    draw_all();
 }
 
 /* Keys, mouse reports and signals as events. */

@@ -88,7 +88,7 @@ static void on_note(int number)
 
 static const char no_memory[] = "attnscope: not enough memory: a library ended the program\n";
 
-/* ncurses reads through a null pointer where a terminal is opened and memory is short. */
+/* ncurses reads through a null pointer where memory is short. */
 static void on_crash(int number)
 {
     ssize_t ignored;

@@ -137,10 +137,10 @@ bool        capability_parse(const char *name, int *out, Error *err);
 
 /* Signals that reach the explorer, and the way out of a crash. */
 
-/* Catches INT, TERM, HUP, QUIT, TSTP and WINCH as notes to be read, and SEGV, BUS, FPE, ILL and
- * ABRT to give the terminal back before they do what they do; exit() gives it back, too.  The
- * terminal's present modes are remembered; reset_bytes (static) undo what the screen switched
- * on. */
+/* Catches what would end or stop the program, and WINCH, as notes to be read, and SEGV, BUS, FPE,
+ * ILL, ABRT, SYS and TRAP to give the terminal back before they do what they do; exit() gives it
+ * back, too.  The terminal's present modes are remembered; reset_bytes (static) undo what the
+ * screen switched on. */
 bool signals_install(const char *reset_bytes);
 /* Around a library's call that crashes where memory is short: the end then says so. */
 void signals_in_library(bool inside);
