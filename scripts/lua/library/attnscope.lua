@@ -580,7 +580,7 @@ function Model:run(ids, options) end
 ---@return string?
 function Model:generate(ids, count, options) end
 
----A table for each head: layer, head, label, previous, self, first, next, entropy, distance, near (weight on the keys up to so many away; 8 unless given), offset (weight on the key offset_tokens before, the best of 2 to 16), induction, induction_rows.
+---A table for each head: layer, head, label, words (the label as people read it), previous, self, first, next, entropy, distance, near (weight on the keys up to so many away; 8 unless given), offset (weight on the key offset_tokens before, the best of 2 to 16), induction, induction_rows.
 ---@param ids integer[]
 ---@param near? integer
 ---@return table[]?

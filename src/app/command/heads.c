@@ -74,27 +74,34 @@ static void count_cell(Table *t, double count)
 
 static void heads_table(const HeadsRun *r, TableStyle style, Text *out)
 {
-    Table t = { .cols = 5 + HEAD_SCORE_COUNT, .keys = 2, .room = call_room(r->call) };
+    bool  csv = style == TABLE_CSV;
+    Table t = { .cols = (csv ? 6 : 5) + HEAD_SCORE_COUNT, .keys = 2, .room = call_room(r->call) };
 
     table_cell(&t, "layer");
     table_cell(&t, "head");
     table_cell(&t, "label");
-    for (int s = 0; s < HEAD_SCORE_COUNT; s++)
+    for (int s = 0; s < HEAD_OFFSET; s++)
         table_cell(&t, "%s", head_score_name((HeadScore)s));
-    table_cell(&t, style == TABLE_CSV ? "offset_tokens" : "back");
-    table_cell(&t, style == TABLE_CSV ? "induction_rows" : "rows");
+    table_cell(&t, csv ? "induction_rows" : "rows");
+    table_cell(&t, "%s", head_score_name(HEAD_OFFSET));
+    table_cell(&t, csv ? "offset_tokens" : "back");
+    if (csv)
+        table_cell(&t, "words");
     for (int64_t i = 0; i < r->count; i++) {
         const HeadScores *score = &r->result.score[r->order[i]];
-        char              words[32];
+        char              words[HEAD_WORDS];
 
         table_cell(&t, "%lld", (long long)(r->order[i] / r->result.heads));
         table_cell(&t, "%lld", (long long)(r->order[i] % r->result.heads));
-        table_cell(&t, "%s", style == TABLE_CSV ? score->label
-                             : head_label_words(score, words, sizeof(words)));
-        for (int s = 0; s < HEAD_SCORE_COUNT; s++)
-            score_cell(&t, head_score(score, (HeadScore)s), style == TABLE_CSV);
-        count_cell(&t, offset_tokens(score));
+        head_label_words(score, words, sizeof(words));
+        table_cell(&t, "%s", csv ? score->label : words);
+        for (int s = 0; s < HEAD_OFFSET; s++)
+            score_cell(&t, head_score(score, (HeadScore)s), csv);
         table_cell(&t, "%lld", (long long)score->induction_rows);
+        score_cell(&t, head_score(score, HEAD_OFFSET), csv);
+        count_cell(&t, offset_tokens(score));
+        if (csv)
+            table_cell(&t, "%s", words);
     }
     table_write(&t, style, out);
     table_free(&t);
@@ -111,7 +118,7 @@ static void heads_count(const HeadsRun *r, Text *out)
         int64_t count = 0;
 
         for (int64_t i = 0; i < r->count; i++)
-            count += !strcmp(r->result.score[r->order[i]].label, head_labels[l]);
+            count += !strcmp(r->result.score[r->order[i]].shown, head_labels[l]);
         if (count)
             text_addf(out, "%s%lld %s", between, (long long)count, head_labels[l]);
         between = count ? ", " : between;
@@ -131,9 +138,9 @@ static void heads_grid(const HeadsRun *r, Text *out)
             continue;
         text_addf(out, "%5lld   ", (long long)l);
         for (int64_t h = 0; h < r->result.heads; h++)
-            text_addf(out, "%c", !strcmp(row[h].label, "sink")    ? 'k'
-                                 : !strcmp(row[h].label, "mixed") ? '.'
-                                                                  : row[h].label[0]);
+            text_addf(out, "%c", !strcmp(row[h].shown, "sink")    ? 'k'
+                                 : !strcmp(row[h].shown, "mixed") ? '.'
+                                                                  : row[h].shown[0]);
         text_add(out, "\n");
     }
     text_add(out, "\n");
@@ -153,11 +160,13 @@ static void heads_json(const HeadsRun *r, Text *out)
     jsonw_key_open(&j, "scores", '[');
     for (int64_t i = 0; i < r->count; i++) {
         const HeadScores *score = &r->result.score[r->order[i]];
+        char              words[HEAD_WORDS];
 
         jsonw_open(&j, '{');
         jsonw_key_int(&j, "layer", r->order[i] / r->result.heads);
         jsonw_key_int(&j, "head", r->order[i] % r->result.heads);
         jsonw_key_string(&j, "label", score->label);
+        jsonw_key_string(&j, "words", head_label_words(score, words, sizeof(words)));
         for (int s = 0; s < HEAD_SCORE_COUNT; s++)
             jsonw_key_number(&j, head_score_name((HeadScore)s), head_score(score, (HeadScore)s));
         jsonw_key_int(&j, "induction_rows", score->induction_rows);

@@ -48,7 +48,7 @@ static bool add_labels(HeadsFigure *f, Error *err)
     int32_t *out = view ? view->tensor.data : NULL;
 
     for (int64_t at = 0; out && at < f->result->layers * f->result->heads; at++)
-        out[at] = head_label_index(f->result->score[at].label);
+        out[at] = head_label_index(f->result->score[at].shown);
     if (view)
         view->categories = categories;
     return view != NULL;

@@ -75,9 +75,9 @@ int head_label_index(const char *label)
 
 const char *head_label_words(const HeadScores *scores, char *room, size_t size)
 {
-    if (!scores->label || strcmp(scores->label, "offset") != 0)
-        return scores->label;
-    snprintf(room, size, "offset %lld", (long long)scores->offset_tokens);
+    snprintf(room, size, "%s", scores->shown ? scores->shown : "");
+    if (scores->shown && !strcmp(scores->shown, "offset"))
+        snprintf(room, size, "offset %lld", (long long)scores->offset_tokens);
     return room;
 }
 
@@ -212,8 +212,6 @@ static const char *label_of(const HeadRows *rows, const HeadScores *s)
         return "sink";
     if (rows->log_length > 0 && s->entropy >= LABEL_BROAD * rows->log_length)
         return "broad";
-    if (s->offset >= LABEL_OFFSET && !repeats_at(rows, s->offset_tokens))
-        return "offset";
     return "mixed";
 }
 
@@ -241,5 +239,8 @@ void head_scores_of(const HeadSums *s, const HeadRows *rows, HeadScores *out)
     out->near = s->wide ? s->near / (double)s->wide : (double)NAN;
     out->induction = rows->seen ? s->induction / (double)rows->seen : (double)NAN;
     find_offset(s, rows->n, out);
-    out->label = label_of(rows, out);
+    out->label = out->shown = label_of(rows, out);
+    if (!strcmp(out->label, "mixed") && out->offset >= LABEL_OFFSET &&
+        !repeats_at(rows, out->offset_tokens))
+        out->shown = "offset";
 }

@@ -24,8 +24,8 @@ typedef struct HeadScores {
     double  near;      /* weight on keys up to HeadRows.near away; mean over rows that see others */
     double  induction; /* weight on what followed earlier occurrences of the token; mean over */
     int64_t induction_rows; /* rows whose token occurred before */
-    const char *label; /* "induction", "previous", "self", "sink", "broad", "offset",
-                        * "mixed"; static */
+    const char *label; /* "induction", "previous", "self", "sink", "broad" or "mixed"; static */
+    const char *shown; /* the same, but "offset" for a mixed head that looks a fixed number back */
 } HeadScores;
 
 #define HEAD_OFFSET_MOST     16  /* tokens back */
@@ -45,7 +45,8 @@ typedef struct HeadOrder {
 } HeadOrder;
 bool        head_order_parse(const char *text, HeadOrder *out, Error *err);
 double      head_score(const HeadScores *scores, HeadScore which);
-/* "previous", "offset 3"; the label as people read it.  In `room` when it is made there. */
+#define HEAD_WORDS 32 /* bytes of */
+/* "previous", "offset 3": the label as people read it, in `room`. */
 const char *head_label_words(const HeadScores *scores, char *room, size_t size);
 /* Names of all labels, ending in NULL; the index is `head_label_index`. */
 extern const char *const head_labels[];

@@ -438,10 +438,13 @@ static bool work_heads(void *context, const atomic_bool *cancel, Error *err)
 
 static void push_scores(lua_State *L, int64_t layer, int64_t head, const HeadScores *s)
 {
-    lua_createtable(L, 0, 14);
+    char words[HEAD_WORDS];
+
+    lua_createtable(L, 0, 15);
     field_integer(L, "layer", layer);
     field_integer(L, "head", head);
     field_string(L, "label", s->label);
+    field_string(L, "words", head_label_words(s, words, sizeof(words)));
     field_measure(L, "previous", s->previous);
     field_measure(L, "self", s->self);
     field_measure(L, "first", s->first);
@@ -593,10 +596,10 @@ static const Member model_members[] = {
       "of patterns: ids, text, p (of each token), cache_bytes, read_keys (of the last token, over "
       "layers and heads), ended (by itself), seconds, and swap." },
     { "heads", find_heads, "ids: integer[], near?: integer", "table[]?, string?, string?",
-      "A table for each head: layer, head, label, previous, self, first, next, entropy, distance, "
-      "near (weight on the keys up to so many away; 8 unless given), offset (weight on the key "
-      "offset_tokens before, the best of 2 to 16), induction, "
-      "induction_rows." },
+      "A table for each head: layer, head, label, words (the label as people read it), previous, "
+      "self, first, next, entropy, distance, near (weight on the keys up to so many away; 8 "
+      "unless given), offset (weight on the key offset_tokens before, the best of 2 to 16), "
+      "induction, induction_rows." },
     { "layer", layer_input, "layer: integer, ids: integer[]", "attnscope.Input?, string?, string?",
       "q, k, v and x of a layer, as an input." },
     { "close", close_model, "", "", "Gives the memory back now." },

@@ -109,7 +109,7 @@ static void draw_cell(Ui *ui, int64_t layer, int64_t head, int y, int x, int cel
     Style             style = ui_style(ui, ROLE_DIM);
     char              letter[2];
 
-    marked = there && head_label_mark(ui, s->label, letter, &style);
+    marked = there && head_label_mark(ui, s->shown, letter, &style);
     chosen = layer == m->layer && head == m->head;
     if (chosen)
         style = ui_style(ui, ROLE_SELECT);

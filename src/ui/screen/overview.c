@@ -240,7 +240,7 @@ static void draw_label(Ui *ui, Area area, int taken, const Tile *tile)
     Style style;
 
     if (taken + 2 <= area.w && atomic_load(&tile->scored) &&
-        head_label_mark(ui, tile->scores.label, letter, &style))
+        head_label_mark(ui, tile->scores.shown, letter, &style))
         term_text(ui->term, area.y - 1, area.x + area.w - 1, 1, letter, style);
 }
 
@@ -391,7 +391,7 @@ static void draw_labels(Ui *ui, const Wall *wall, Area frame, int title)
         const Tile *tile = tiles_at(o->tiles, k / o->heads, k % o->heads);
 
         if (atomic_load(&tile->scored) && tile->scores.label)
-            which |= 1u << head_label_index(tile->scores.label);
+            which |= 1u << head_label_index(tile->scores.shown);
     }
     width = head_label_legend(ui, area, which, false);
     area.x = frame.x + frame.w - 3 - width;

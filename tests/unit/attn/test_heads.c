@@ -77,19 +77,20 @@ TEST(a_head_that_looks_three_back_is_called_so)
 
     assert_true(fabs(s.offset - 0.5) < 1e-7);
     assert_int_equal(s.offset_tokens, 3);
-    assert_string_equal(s.label, "offset");
+    assert_string_equal(s.label, "mixed");
+    assert_string_equal(s.shown, "offset");
     assert_string_equal(head_label_words(&s, words, sizeof(words)), "offset 3");
-    s.label = "broad";
+    s.shown = "broad";
     assert_string_equal(head_label_words(&s, words, sizeof(words)), "broad");
 }
 
 /* On tokens that are said twice, it is one that looks for the token or for what followed it. */
 TEST(looking_a_period_back_is_no_offset)
 {
-    assert_string_equal(scores_of_back(4, false).label, "offset");
+    assert_string_equal(scores_of_back(4, false).shown, "offset");
     assert_string_equal(scores_of_back(4, true).label, "mixed");
     assert_string_equal(scores_of_back(3, true).label, "induction");
-    assert_string_equal(scores_of_back(2, true).label, "offset");
+    assert_string_equal(scores_of_back(2, true).shown, "offset");
 }
 
 TEST(no_offset_is_looked_for_in_three_rows)

@@ -321,8 +321,7 @@ static void check_heads(const Model *m, json_t *text)
             check_score(layer, "induction", (size_t)t, s->induction);
             assert_int_equal(s->induction_rows,
                              json_integer_value(json_object_get(layer, "induction_rows")));
-            /* The reference has no label for heads that look a fixed number of tokens back. */
-            assert_string_equal(strcmp(s->label, "offset") ? s->label : "mixed", label);
+            assert_string_equal(s->label, label);
         }
     heads_result_free(&r);
     free(ids);
