@@ -199,7 +199,8 @@ static void draw_series(const Pens *p, const PlotSeries *s, int series)
             pens_line(p, x0, y0, x1, y1, width, rgb, 1);
         }
     }
-    for (int64_t i = first; every && i < s->count; i += every)
+    /* Where the last step ends nothing was counted. */
+    for (int64_t i = first; every && i < s->count - (s->mark == CURVE_STEPS); i += every)
         pens_mark(p, s->hue, pens_x(p, s->x[i]), pens_y(p, s->y[i]), radius, rgb);
 }
 

@@ -100,6 +100,10 @@ static void fill_points(const Source *s, const View *minus, int64_t series, Plot
         out->low[i] = value_at(s, s->view->low, series, i);
         out->high[i] = value_at(s, s->view->high, series, i);
     }
+    if (out->count > s->points) {
+        out->x[s->points] = point_x(s, s->points);
+        out->y[s->points] = out->y[s->points - 1];
+    }
 }
 
 static void fill_bins(const Source *s, const View *minus, int64_t series, int64_t bin,
@@ -139,12 +143,14 @@ static bool add_series(Plot *plot, const Source *s, const View *minus, int64_t a
     int64_t     bin = s->points > PLOT_POINTS_MOST ? (2 * s->points - 1) / PLOT_POINTS_MOST + 1 : 1;
     bool        band = bin == 1 && !minus && same_shape(s->view, s->view->low) &&
                 same_shape(s->view, s->view->high);
+    /* A step is as wide as those before it, the last one too. */
+    bool        ends = s->curve.mark == CURVE_STEPS && bin == 1 && !s->view->along && !band;
     PlotSeries *out;
     char        name[64];
 
     series_name(s, at, prefix, name, sizeof(name));
     out = plot_add(plot, name, s->curve.mark,
-                   bin > 1 ? 2 * ((s->points + bin - 1) / bin) : s->points, band);
+                   bin > 1 ? 2 * ((s->points + bin - 1) / bin) : s->points + ends, band);
     if (!out)
         return false;
     if (s->curve.numbers)

@@ -328,6 +328,20 @@ TEST(one_axis_is_a_curve_undeclared)
     assert_false(view_curve(&view, &curve));
 }
 
+TEST(the_last_step_is_as_wide_as_the_others)
+{
+    float     values[] = { 3, 1, 2 };
+    ViewCurve curve = { .x = "query", .y = "keys", .mark = CURVE_STEPS, .first = 1,
+                        .spacing = 0.5 };
+    View      view = curve_view(values, DT_F32, 1, 3, 0, &curve);
+    Plot     *plot = plot_of(&view);
+
+    assert_int_equal(plot->series[0].count, 4);
+    CHECK(plot->series[0].x[3] == 2.5 && plot->series[0].y[3] == 2, "%g, %g",
+          plot->series[0].x[3], plot->series[0].y[3]);
+    plot_free(plot);
+}
+
 TEST(other_views_say_where_points_and_bands_are)
 {
     float     mean[] = { 2, 3 }, low[] = { 1, 2 }, high[] = { 4, 5 };
