@@ -32,8 +32,9 @@ TEST(memory_over_time)
     assert_true(highest(plain) > highest(saw) && highest(saw) > highest(reversible));
     for (int64_t i = 1; i < plain->count / 2; i++)
         assert_true(plain->y[i] > plain->y[i - 1]);
-    for (int64_t i = plain->count / 2; i < plain->count; i++)
+    for (int64_t i = plain->count / 2; i < plain->count - 1; i++)
         assert_true(plain->y[i] < plain->y[i - 1]);
+    assert_true(plain->y[plain->count - 1] == plain->y[plain->count - 2]); /* its end */
     for (int64_t i = 2; i < reversible->count; i++)
         assert_true(reversible->y[i] == reversible->y[0] || reversible->y[i] == reversible->y[1]);
     assert_int_equal(error->count, 2);
