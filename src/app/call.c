@@ -60,11 +60,32 @@ int call_option(const Command *command, const char *word)
                           : by_letter(command, word[1]);
 }
 
-int call_option_words(const char *word, int id)
+/* How many words the option `id` at `word` takes, its value included. */
+static int option_words(const char *word, int id)
 {
     bool holds = word[1] == '-' ? strchr(word, '=') != NULL : word[2] != '\0';
 
     return id >= 0 && options[id].value && !holds ? 2 : 1;
+}
+
+bool call_keep_words(const char *line, const WordRule *rule, Text *out, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    int         count = 0, length;
+    bool        ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err);
+
+    for (int at = rule->skip; ok && at < count; at += length) {
+        int id = rule->command ? call_option(rule->command, words[at]) : -1;
+
+        length = option_words(words[at], id);
+        for (int i = at; !rule->drops(rule->context, id) && i < at + length && i < count; i++) {
+            text_add(out, out->length ? " " : "");
+            word_quote(out, words[i]);
+        }
+    }
+    text_free(&storage);
+    return ok;
 }
 
 /* The commands that take this option, as in "compare sweep fit"; NULL: none. */

@@ -76,8 +76,6 @@ const Command *command_at(size_t index);
 const Command *command_find(const char *name);
 /* The option a word names for this command, as in --flag=value or -n4; -1: none. */
 int call_option(const Command *command, const char *word);
-/* How many words the option `id` at `word` takes, its value included. */
-int call_option_words(const char *word, int id);
 /* words[0] is the command's name; -p=x, --param x, --flag=value, -n4 and "--". */
 bool call_parse(Call *call, const char *const *words, int count, Error *err);
 /* False with an error: an option of one value is given two. */
@@ -87,6 +85,16 @@ bool call_to_stdout(const Call *call);
 /* Splits a typed line like a shell does (quotes, backslash); *storage owns. */
 bool call_split(const char *line, const char **words, int most, int *count, Text *storage,
                 Error *err);
+/* Which words of a line stay: from number `skip` on, without the options of the command, and their
+ * values, that drops() names; -1: a word that is no option. */
+typedef struct WordRule {
+    const Command *command; /* NULL: all words stay words */
+    int            skip;
+    bool (*drops)(const void *context, int id);
+    const void    *context;
+} WordRule;
+/* Appends the words that stay, quoted as for a shell, each after a blank. */
+bool call_keep_words(const char *line, const WordRule *rule, Text *out, Error *err);
 /* Parses and runs. */
 bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
                  Error *err);

@@ -13,6 +13,7 @@
 #include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/record.h"
+#include "rounds.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,15 +28,8 @@
 #define LINE 16  /* floats */
 #define ITEM (1 << 16)
 
-typedef struct Step {
-    const char *id;
-    const char *from; /* the first stage that is timed; NULL: all */
-} Step;
-
-static const Step steps[] = {
-    { "full", NULL },        { "sigmoid", NULL },   { "mla", "absorb" },    { "topk", NULL },
-    { "differential", NULL }, { "quest", "choose" }, { "moba", "choose" },
-};
+static const char *const steps[] = { "full", "sigmoid", "mla", "topk", "differential", "quest",
+                                     "moba" };
 #define STEPS (sizeof(steps) / sizeof(*steps))
 
 typedef struct Bench {
@@ -48,24 +42,25 @@ typedef struct Bench {
 /* ---- the step ------------------------------------------------------------------- */
 
 typedef struct Watch {
-    const char *from;
-    double      start;
+    bool   kept; /* the stage of Mechanism.kept_stage runs */
+    double start;
 } Watch;
 
 static void look(void *context, const Run *run, const Stage *stage)
 {
-    Watch *w = context;
+    Watch      *w = context;
+    const char *kept = run->mechanism->kept_stage;
 
-    (void)run;
-    if (w->from && stage && !strcmp(stage->name, w->from))
+    if (w->kept)
         w->start = clock_wall();
+    w->kept = kept && stage && !strcmp(stage->name, kept);
 }
 
 /* Seconds; NaN: it failed.  *bytes of the closed form, of float32. */
-static double time_step(Bench *b, const Step *step, double *bytes)
+static double time_step(Bench *b, const char *id, double *bytes)
 {
-    Watch   watch = { .from = step->from, .start = clock_wall() };
-    RunSpec spec = { .mechanism = mechanism_find(step->id), .q = b->q, .k = b->k, .v = b->v,
+    Watch   watch = { .start = clock_wall() };
+    RunSpec spec = { .mechanism = mechanism_find(id), .q = b->q, .k = b->k, .v = b->v,
                      .causal = true, .threads = b->threads, .seed = 1, .observer = look,
                      .observer_context = &watch };
     Run    *run = run_new_in(&spec, b->runs);
@@ -77,7 +72,7 @@ static double time_step(Bench *b, const Step *step, double *bytes)
     run_execute(run);
     seconds = clock_wall() - watch.start;
     if (run->err.code != ERR_NONE) {
-        fprintf(stderr, "decode: %s: %s\n", step->id, run->err.text);
+        fprintf(stderr, "decode: %s: %s\n", id, run->err.text);
         seconds = (double)NAN;
     } else {
         *bytes = run->mechanism->decode(run, run->params).step_bytes * (double)sizeof(float) /
@@ -129,7 +124,7 @@ static void take(Bench *b, Samples *s, size_t at, int round)
     double step = (double)INFINITY, reading = (double)INFINITY;
 
     for (int x = 0; x < REPEAT; x++) {
-        step = fmin(step, time_step(b, &steps[at], &s->bytes[at]));
+        step = fmin(step, time_step(b, steps[at], &s->bytes[at]));
         reading = fmin(reading, time_reading(b, s->bytes[at]));
     }
     s->step[at][round] = step;
@@ -143,7 +138,7 @@ static void print(Samples *s, int rounds)
            SIZE, rounds);
     for (size_t x = 0; x < STEPS; x++)
         printf("  %-13s %6.2f MiB  step %7.3f ms, reading alone %7.3f ms, ratio %6.2f  (quartiles "
-               "%.2f .. %.2f)\n", steps[x].id, s->bytes[x] / (1 << 20),
+               "%.2f .. %.2f)\n", steps[x], s->bytes[x] / (1 << 20),
                1e3 * stats_quantile(s->step[x], rounds, 0.5),
                1e3 * stats_quantile(s->reading[x], rounds, 0.5),
                stats_quantile(s->ratio[x], rounds, 0.5), stats_quantile(s->ratio[x], rounds, 0.25),
@@ -179,11 +174,9 @@ static bool bench_init(Bench *b)
 int main(int argc, char **argv)
 {
     static Samples s;
-    int            rounds = argc > 1 ? atoi(argv[1]) : 5;
+    int            rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
     Bench          bench;
 
-    environment_start_for_blas(argv);
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     if (!bench_init(&bench)) {
         fprintf(stderr, "decode: not enough memory for %d keys\n", KEYS);
         return 1;

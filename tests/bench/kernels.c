@@ -12,6 +12,7 @@
 #include "core/rng.h"
 #include "core/threads.h"
 #include "profile/record.h"
+#include "rounds.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -318,12 +319,10 @@ static void warn_of_slow_blas(void)
 
 int main(int argc, char **argv)
 {
-    int     rounds = argc > 1 ? atoi(argv[1]) : 5;
+    int     rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
     Bench   bench;
     Samples samples;
 
-    environment_start_for_blas(argv);
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     warn_of_slow_blas();
     if (!bench_init(&bench))
         return 1;

@@ -16,6 +16,7 @@
 #include "model/dot.h"
 #include "profile/measure.h"
 #include "profile/record.h"
+#include "rounds.h"
 
 #define ROWS 12288
 #define COLS 1536
@@ -81,11 +82,9 @@ int main(int argc, char **argv)
     static const WeightType types[] = { WEIGHT_F32, WEIGHT_F16, WEIGHT_Q8_0, WEIGHT_Q4_0,
                                         WEIGHT_Q4_1, WEIGHT_Q4_K, WEIGHT_Q6_K };
     static float            x[COLS], y[ROWS];
-    int                     rounds = argc > 1 ? atoi(argv[1]) : 15;
+    int                     rounds = bench_rounds(argc, argv, 15, MOST_ROUNDS);
     Rng                     rng = rng_named(5, "x");
 
-    environment_start_for_blas(argv);
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     rng_fill_normal(&rng, x, COLS, 1);
     blas_ready(1, NULL);
     printf("vector times matrix, %s, one thread\ntype   of sgemv  GB/s read\n",

@@ -16,6 +16,7 @@
 #include "profile/measure.h"
 #include "profile/record.h"
 #include "profile/watch.h"
+#include "rounds.h"
 
 #define MOST_ROUNDS 400
 #define PAIRS 2000000
@@ -170,14 +171,12 @@ int main(int argc, char **argv)
     } runs[] = { { "window", 1024 }, { "reformer", 256 }, { "full", 512 }, { "full", 1536 } };
     static const char *const compared[] = { "window", "longformer", "reformer", "full",
                                             "nystrom", "performer" };
-    int         rounds = argc > 1 ? atoi(argv[1]) : 101;
+    int         rounds = bench_rounds(argc, argv, 101, MOST_ROUNDS);
     const char *why;
     Threads    *threads = threads_new(2);
     double      bare_ns = pair_ns(&bare_take, &bare_give);
     double      hooked_ns = pair_ns(&hooked_take, &hooked_give);
 
-    environment_start_for_blas(argv);
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     if (!heap_hooks_active(&why))
         printf("heap hooks: off: %s\n", why);
     printf("malloc and free, one pair: %.1f ns with the hooks, %.1f ns without\n", hooked_ns,

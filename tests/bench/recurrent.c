@@ -15,6 +15,7 @@
 #include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/record.h"
+#include "rounds.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -209,11 +210,9 @@ static bool bench_init(Bench *b)
 int main(int argc, char **argv)
 {
     static Samples s;
-    int            rounds = argc > 1 ? atoi(argv[1]) : 5;
+    int            rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
     Bench          bench;
 
-    environment_start_for_blas(argv);
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     if (!bench_init(&bench)) {
         fprintf(stderr, "recurrent: not enough memory\n");
         return 1;

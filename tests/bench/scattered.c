@@ -13,6 +13,7 @@
 #include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/record.h"
+#include "rounds.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -204,12 +205,10 @@ static void print(Samples *s, int rounds)
 int main(int argc, char **argv)
 {
     static Samples s;
-    int            rounds = argc > 1 ? atoi(argv[1]) : 5;
+    int            rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
     Threads       *threads = threads_new(2);
     Problem        problems[LENGTHS];
 
-    environment_start_for_blas(argv);
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     for (int x = 0; x < LENGTHS; x++)
         if (!problem_new(&problems[x], lengths[x], threads)) {
             fprintf(stderr, "scattered: not enough memory for n = %lld\n",

@@ -15,6 +15,7 @@
 #include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/record.h"
+#include "rounds.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -228,12 +229,10 @@ int main(int argc, char **argv)
 {
     static Samples s;
     static Tiles   tiles;
-    int            rounds = argc > 1 ? atoi(argv[1]) : 5;
+    int            rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
     Threads       *threads = threads_new(2);
     Problem        p;
 
-    environment_start_for_blas(argv);
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     if (!problem_new(&p, threads) || !tiles_new(&tiles, threads)) {
         fprintf(stderr, "short_rows: not enough memory\n");
         return 1;

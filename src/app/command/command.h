@@ -52,6 +52,8 @@ void word_quote(Text *out, const char *word);
 /* Reads the options of figures from a call. */
 bool call_picture_options(Session *s, const Call *call, int panels, PictureOptions *out,
                           Error *err);
+/* --dpi; *out stays as it is where it is not given. */
+bool call_dpi(const Call *call, double *out, Error *err);
 bool call_png_options(const Call *call, PngOptions *out, Error *err);
 bool call_text_options(const Call *call, TextOptions *out, Error *err);
 /* Writes the figure to each file of the call, or as text. */

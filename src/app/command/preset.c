@@ -78,28 +78,22 @@ typedef struct PresetWords {
     const char *of;     /* the command */
     bool        preset; /* of the preset, not of the call that changes it */
     bool        model;
+    const Call *changes; /* NULL: none */
 } PresetWords;
 
-/* Appends the line's words without options that `changes` replaces. */
-static bool add_preset_words(const PresetWords *from, const Call *changes, Text *out, Error *err)
+static bool drops_word(const void *context, int id)
 {
-    const char *words[CALL_MAX_WORDS];
-    Text        storage = { 0 };
-    int         count = 0, length;
-    bool        ok = call_split(from->line, words, CALL_MAX_WORDS, &count, &storage, err);
+    const PresetWords *from = context;
 
-    for (int at = from->skip; ok && at < count; at += length) {
-        int  id = call_option(command_find(from->of), words[at]);
-        bool drop = from->preset ? is_replaced(changes, id) : is_said(id, from->model);
+    return from->preset ? is_replaced(from->changes, id) : is_said(id, from->model);
+}
 
-        length = call_option_words(words[at], id);
-        for (int i = at; !drop && i < at + length && i < count; i++) {
-            text_add(out, " ");
-            word_quote(out, words[i]);
-        }
-    }
-    text_free(&storage);
-    return ok;
+/* Appends the line's words without options that the changes replace. */
+static bool add_preset_words(const PresetWords *from, Text *out, Error *err)
+{
+    WordRule rule = { command_find(from->of), from->skip, drops_word, from };
+
+    return call_keep_words(from->line, &rule, out, err);
 }
 
 static int names_before(const char *line)
@@ -130,15 +124,16 @@ static bool no_panels(const Preset *preset, const Call *changes, Error *err)
 }
 
 /* The preset's words, then those of the call, parsed. */
-static bool finish_call(const PresetWords *words, const Call *changes, PresetCall *out, Error *err)
+static bool finish_call(const PresetWords *words, PresetCall *out, Error *err)
 {
-    PresetWords own = { .of = "figure", .model = words->model };
-    bool        ok = add_preset_words(words, changes, &out->line, err);
+    const Call *changes = words->changes;
+    PresetWords own = { .of = "figure", .model = words->model, .changes = changes };
+    bool        ok = add_preset_words(words, &out->line, err);
 
     if (ok && changes && changes->line) {
         own.line = changes->line;
         own.skip = names_before(changes->line);
-        ok = add_preset_words(&own, changes, &out->line, err);
+        ok = add_preset_words(&own, &out->line, err);
     }
     if (!ok || !parse_preset_line(out, err))
         return false;
@@ -163,7 +158,7 @@ bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Err
         return false;
     preset_command(preset, &command);
     text_add(&out->line, "figure");
-    ok = finish_call(&(PresetWords){ text_str(&command), 1, "figure", true, false }, changes, out,
+    ok = finish_call(&(PresetWords){ text_str(&command), 1, "figure", true, false, changes }, out,
                      err);
     text_free(&command);
     return ok;
@@ -198,7 +193,7 @@ bool preset_model_call(const Preset *preset, const Call *changes, PresetCall *ou
         return false;
     add_model_words(&parts, &out->line);
     model_spec_free(&parts);
-    return finish_call(&(PresetWords){ preset->words, 0, "model", true, true }, changes, out, err);
+    return finish_call(&(PresetWords){ preset->words, 0, "model", true, true, changes }, out, err);
 }
 
 bool preset_expand(const char *line, PresetCall *out, Error *err)
