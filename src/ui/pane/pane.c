@@ -165,6 +165,11 @@ bool pane_has_order(Pane *pane)
            sorted_order(pane) != NULL;
 }
 
+bool pane_is_sorted(Pane *pane)
+{
+    return pane->spec.sorted && pane_view(pane) && sorted_order(pane);
+}
+
 bool pane_excludes(const Pane *pane)
 {
     const View *view = pane_view(pane);

@@ -100,6 +100,7 @@ void pane_set_looks(const Pane *pane, Panel *panel);
 bool pane_excludes(const Pane *pane);
 bool pane_differs(Ui *ui, const Pane *pane); /* shown as a difference to the first */
 bool pane_has_order(Pane *pane);             /* an order exists, and the view has tokens */
+bool pane_is_sorted(Pane *pane);             /* asked for, and the mechanism has an order */
 /* Entry of the view under the cursor (displayed order undone). */
 void pane_cursor(const Pane *pane, int64_t *q, int64_t *k);
 /* Displayed position of an entry. */

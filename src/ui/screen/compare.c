@@ -23,8 +23,8 @@ static void choose_first(Compare *c, const PaneRooms *r)
 
 static void compare_prepare(Ui *ui, Area area)
 {
-    Compare     *c = &ui->compare;
-    PaneRooms    r = panes_rooms(ui, area);
+    Compare  *c = &ui->compare;
+    PaneRooms r = panes_rooms(ui, area);
 
     choose_first(c, &r);
     for (int i = 0; i < c->count; i++) {
@@ -75,8 +75,8 @@ static void describe_place(const Ui *ui, const Pane *pane, Text *out)
 static void describe_panes(const Ui *ui, Text *out)
 {
     const Compare *c = &ui->compare;
-    bool           some = c->first > 0 ||
-                (!c->now.solo && c->count > 2 && c->panes[c->count - 1].area.h == 0);
+    bool           some =
+        c->first > 0 || (!c->now.solo && c->count > 2 && c->panes[c->count - 1].area.h == 0);
 
     if (some)
         text_addf(out, "pane %d of %d (Tab) \xe2\x94\x82 ", c->now.focus + 1, c->count);
@@ -119,7 +119,7 @@ static void describe_pane(Ui *ui, Pane *pane, const Panel *panel, bool tight, Te
     if (!panel->plot && !panel_shows_categories(panel) && !panel_shows_hops(panel) &&
         panel->scale != SCALE_LINEAR)
         text_addf(out, " \xe2\x94\x82 %s", scale_name(panel->scale));
-    if (pane->spec.sorted)
+    if (pane_is_sorted(pane))
         text_add(out, " \xe2\x94\x82 sorted");
     strips_describe(ui, pane, out);
     if (c->count > 1 && c->now.solo)
@@ -137,7 +137,10 @@ static void state_draw(Ui *ui, Area line)
         return;
     if (!pane_panel(ui, pane, &panel)) {
         term_textf(ui->term, line.y, line.x + 1, line.w - 2, ui_style(ui, ROLE_DIM),
-                   "pane %d of %d", c->now.focus + 1, c->count);
+                   "pane %d of %d%s", c->now.focus + 1, c->count,
+                   pane->job && pane->spec.sorted
+                       ? " \xe2\x94\x82 sorted, where the mechanism has an order of its own"
+                       : "");
         return;
     }
     describe_pane(ui, pane, &panel, false, &out);
@@ -163,8 +166,8 @@ static void draw_empty(Ui *ui, Area area)
 
 static void compare_draw(Ui *ui, Area area)
 {
-    Compare     *c = &ui->compare;
-    PaneRooms    r = panes_rooms(ui, area);
+    Compare  *c = &ui->compare;
+    PaneRooms r = panes_rooms(ui, area);
 
     if (c->count == 0) {
         draw_empty(ui, area);
@@ -260,7 +263,7 @@ void cell_column_edge(Ui *ui, int side)
 
 void action_cell_diagonal(Ui *ui)
 {
-    Pane *pane = seen_pane(ui);
+    Pane       *pane = seen_pane(ui);
     const View *view = pane ? pane_view(pane) : NULL;
 
     if (!pane)
@@ -323,8 +326,8 @@ void cell_edge(Ui *ui, int direction)
         return;
     at = row_edge(&pane->row, k, direction);
     if (at < 0)
-        ui_say(ui, ROLE_DIM, "no edge %s in row %lld",
-               direction > 0 ? "further on" : "before this", (long long)q);
+        ui_say(ui, ROLE_DIM, "no edge %s in row %lld", direction > 0 ? "further on" : "before this",
+               (long long)q);
     else
         go_to_cell(ui, pane, q, at);
 }
@@ -338,8 +341,7 @@ static void zoom_change(Ui *ui, Pane *pane, Lens to)
 
     if (to.zoom == from->zoom &&
         (to.zoom == 0 || (to.row0 == from->row0 && to.col0 == from->col0))) {
-        ui_hint(ui, "%s", to.zoom == 0 ? "the whole matrix is in sight"
-                                       : "no other zoom that way");
+        ui_hint(ui, "%s", to.zoom == 0 ? "the whole matrix is in sight" : "no other zoom that way");
         return;
     }
     history_note(ui);

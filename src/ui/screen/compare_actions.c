@@ -262,10 +262,13 @@ void round_change(Ui *ui, int direction)
 
 void action_sorted(Ui *ui)
 {
-    Pane   *pane = seen_pane(ui);
+    Pane   *focus = panes_focus(ui), *pane = seen_pane(ui);
     Panel   panel;
     int64_t q, k;
 
+    /* Whether there is an order shows with the result. */
+    if (focus && focus->job && !pane_view(focus))
+        focus->spec.sorted = !focus->spec.sorted;
     if (!pane)
         return;
     pane_cursor(pane, &q, &k);

@@ -159,14 +159,14 @@ void lesson_show(Ui *ui, int at)
 
 /* ---- facts --------------------------------------------------------------------------------- */
 
-static void pane_fact(const Pane *pane, LessonFact *out)
+static void pane_fact(Pane *pane, LessonFact *out)
 {
     const View *view = pane_view(pane);
 
     *out = (LessonFact){ .result = pane->job ? NULL : pane->result,
                          .measured = pane->measured ? &pane->measured->record : NULL,
                          .view = view ? view->name : "", .head = pane->spec.head,
-                         .sorted = pane->spec.sorted, .query = -1, .key = -1 };
+                         .sorted = pane_is_sorted(pane), .query = -1, .key = -1 };
     if (view)
         pane_cursor(pane, &out->query, &out->key);
 }
