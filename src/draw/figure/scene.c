@@ -271,6 +271,8 @@ typedef struct Present {
     uint8_t overlaps; /* bits of entries with several */
     BitNames overlap_names; /* as the panels with these entries call them */
     bool    masked[2]; /* masked cells are grey: on white, on black */
+    bool    pairs;     /* some of them are pairs of a query and a key */
+    bool    blanks;    /* some are of other axes, as a block that has no gate */
     Hues    hues; /* all panels of a page have the same */
     const ViewMarks *marks; /* of the first panel that shows some */
     const View      *loads; /* of the first panel with bars of rows or columns */
@@ -379,6 +381,18 @@ static void present_categories(Present *present, const Panel *panel, const Grid 
     present->named[at].shown |= categories_shown(grid);
 }
 
+static void present_masked(Present *present, const Panel *panel)
+{
+    bool pairs = !strcmp(panel->view->rows, "query") && !strcmp(panel->view->cols, "key");
+
+    for (int dark = 0; dark < 2; dark++)
+        if (panel_greys_masked(panel, dark)) {
+            present->masked[dark] = true;
+            present->pairs |= pairs;
+            present->blanks |= !pairs;
+        }
+}
+
 static void present_add(Present *present, const Panel *panel, const Grid *grid)
 {
     PanelStyle style = panel_style(panel);
@@ -404,9 +418,8 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     present->schedule |= panel_shows_schedule(panel);
     if (style == STYLE_HOPS)
         present_hops(present, panel, grid, area);
-    if (style == STYLE_VALUE)
-        for (int dark = 0; dark < 2; dark++)
-            present->masked[dark] |= panel_greys_masked(panel, dark) && grid->count < area;
+    if (style == STYLE_VALUE && grid->count < area)
+        present_masked(present, panel);
     if (style == STYLE_CAUSE)
         present_bits(present, panel, grid, area);
     present->dots |= panel_shows_dots(panel, grid);
@@ -560,6 +573,11 @@ static void note_overlaps(const Present *present, LegendItem *item)
     }
 }
 
+static const char *masked_words(const Present *present)
+{
+    return !present->blanks ? "not allowed" : present->pairs ? "not allowed, or no value" : "no value";
+}
+
 static int legend_items(const Present *present, bool dark, LegendItem *items, int most)
 {
     int count = 0;
@@ -590,8 +608,8 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     if (present->schedule)
         count += schedule_legend(present->hues, items + count, most - count);
     if (present->masked[dark] && count < most)
-        items[count++] = dark ? item_of("not allowed", (Rgb){ 64, 64, 64 }, 238, ' ')
-                              : item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
+        items[count++] = dark ? item_of(masked_words(present), (Rgb){ 64, 64, 64 }, 238, ' ')
+                              : item_of(masked_words(present), (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)
         items[count++] = item_of("the query", PICTURE_MARK, PICTURE_MARK_256, 'Q');
     if (present->behind && count < most) {

@@ -369,6 +369,37 @@ TEST(pairs_that_are_not_allowed_have_one_colour_on_a_page)
     scenery_free(&s);
 }
 
+/* A block without a gate is no pair that something forbids. */
+TEST(a_block_or_page_without_a_value_is_called_so)
+{
+    Scenery s;
+    View    zero, gates;
+    float   none[64] = { 0 };
+    Text    out = { 0 };
+
+    scenery_make(&s, 8, 2);
+    zero = s.weights;
+    zero.read = NULL;
+    zero.tensor = tensor_of(DT_F32, 2, (int64_t[]){ 8, 8 }, none);
+    gates = s.weights;
+    gates.cols = "block";
+    s.figure->panels[0] = s.figure->panels[1];
+    s.figure->panels[0].view = &zero;
+    s.figure->panels[0].minus = &gates;
+    s.figure->panels[1].view = &gates;
+    s.figure->panels[1].minus = &gates;
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 60 }, &out, NULL));
+    assert_non_null(strstr(out.data, "not allowed, or no value"));
+    text_clear(&out);
+    s.figure->panels[0] = s.figure->panels[1];
+    s.figure->count = 1;
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 60 }, &out, NULL));
+    assert_non_null(strstr(out.data, "no value"));
+    assert_null(strstr(out.data, "not allowed"));
+    text_free(&out);
+    scenery_free(&s);
+}
+
 /* As in "round 1" of a key and in "attend, 1 of 2". */
 TEST(rounds_of_an_axis_count_from_one)
 {
