@@ -276,6 +276,17 @@ bool request_example(Session *s, Request *request, const Mechanism *m, Error *er
     return parse_with(s, request, m, m->example, err);
 }
 
+bool request_lacks_parameter(const Request *request)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+
+    for (const Param *p = m->params; p->name; p++)
+        if (p->type == PARAM_TYPE_TEXT && !p->optional &&
+            !assignments_find(&request->given, p->name))
+            return true;
+    return false;
+}
+
 bool request_first_look(Session *s, Request *request, const Mechanism *m, Error *err)
 {
     const Input *input = session_input(s);

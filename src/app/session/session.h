@@ -136,7 +136,9 @@ struct Device *session_device(Session *s, Error *err);
  * Tensor files are loaded; the request's other fields stay as they are.
  * "A > B > C" is a stack of layers, bottom first: A with the others above. */
 bool request_parse(Session *s, Request *request, const char *text, Error *err);
-/* A mechanism with its defaults, or with its example where it needs parameters. */
+/* A parameter that has no default is not given: the mechanism cannot run. */
+bool request_lacks_parameter(const Request *request);
+/* A mechanism with its example, or with its defaults where it has none. */
 bool request_example(Session *s, Request *request, const Mechanism *m, Error *err);
 /* The same for a mechanism picked from a list: its sketch, where it has one, on an input of at most
  * SKETCH_TOKENS tokens. */

@@ -307,13 +307,15 @@ static bool add_parameters(Planner *p, Request *r, int axis, const char *refused
     return ok;
 }
 
-/* A mechanism that needs parameters is swept with its example. */
+/* With its defaults, as everywhere; a mechanism that cannot run so is swept with its example. */
 static bool parse_mechanism(Planner *p, const char *text, Request *r)
 {
     const Mechanism *m = mechanism_find(text);
 
-    return m && m->example ? request_example(p->session, r, m, p->err)
-                           : request_parse(p->session, r, text, p->err);
+    if (!request_parse(p->session, r, text, p->err))
+        return false;
+    return !m || !m->example || !request_lacks_parameter(r) ||
+           request_example(p->session, r, m, p->err);
 }
 
 static bool plan_mechanism(Planner *p, const char *text, uint64_t seed)

@@ -71,18 +71,6 @@ void go_to_cell(Ui *ui, Pane *pane, int64_t q, int64_t k)
 
 /* ---- opening ---------------------------------------------------------------- */
 
-/* The mechanism has a parameter without a default. */
-static bool lacks_text(const Request *request)
-{
-    const Mechanism *m = mechanism_find(request->mechanism);
-
-    for (const Param *p = m->params; p->name; p++)
-        if (p->type == PARAM_TYPE_TEXT && !p->optional &&
-            !assignments_find(&request->given, p->name))
-            return true;
-    return false;
-}
-
 /* As the list opens it; *note: what was chosen for this input, or nothing. */
 static bool open_plain(Ui *ui, const Mechanism *m, Request *request, Text *note, Error *err)
 {
@@ -121,7 +109,7 @@ static Pane *open_request(Ui *ui, Request request, const PanelSpec *spec)
     if (spec->head < 0)
         pane->spec.head = c->now.linked && c->count > 1 ? c->panes[c->now.focus].spec.head : 0;
     c->now.focus = c->count - 1;
-    if (lacks_text(&request))
+    if (request_lacks_parameter(&request))
         pane->ask = true; /* a run would fail */
     else
         pane_run(ui, pane);
