@@ -356,14 +356,6 @@ static double time_reading(Bench *b)
 
 /* ---- rounds ------------------------------------------------------------------------- */
 
-/* FLOPs a second of processor time. */
-static double peak_of(const Bench *b)
-{
-    double wall = clock_wall(), start = clock_cpu(), peak = cpu_peak(b->threads);
-
-    return peak * (clock_wall() - wall) / (clock_cpu() - start);
-}
-
 enum { RUN, CHOICE, ATTEND, NUMBERS, CELLS, READING, SHARE, ALONE, FIGURES };
 
 typedef struct Samples {
@@ -380,7 +372,7 @@ static bool take(Bench *b, Samples *s, size_t at, int round)
     for (int x = 0; x <= READING; x++)
         best[x] = INFINITY;
     for (int x = 0; x < REPEAT; x++) {
-        peak = fmax(peak, peak_of(b));
+        peak = fmax(peak, bench_peak(b->threads));
         if (!run_form(b) || !b->of->piece)
             return false;
         best[RUN] = fmin(best[RUN], b->seconds[2]);

@@ -162,14 +162,6 @@ static double time_products(const Bench *b, const Form *form)
     return clock_cpu() - start;
 }
 
-/* FLOPs a second of processor time. */
-static double peak_of(const Bench *b)
-{
-    double wall = clock_wall(), start = clock_cpu(), peak = cpu_peak(b->threads);
-
-    return peak * (clock_wall() - wall) / (clock_cpu() - start);
-}
-
 /* ---- rounds ------------------------------------------------------------------------- */
 
 typedef struct Samples {
@@ -182,7 +174,7 @@ static void take(Bench *b, Samples *s, size_t at, int round)
     double stage = (double)INFINITY, products = (double)INFINITY, peak = 0, flops = 0;
 
     for (int x = 0; x < REPEAT; x++) {
-        peak = fmax(peak, peak_of(b));
+        peak = fmax(peak, bench_peak(b->threads));
         stage = fmin(stage, time_stage(b, &forms[at], &flops));
         products = fmin(products, time_products(b, &forms[at]));
     }
