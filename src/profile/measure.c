@@ -358,8 +358,8 @@ static void count_in_hardware(Measurement *m, Arena *arena)
                  "no counter of floating point operations is known for this processor");
 }
 
-/* One sample without a warm-up: in the arena of the first call, whose pages are touched, or the first
- * call itself if there is no time. */
+/* One sample without a warm-up: in the arena of the first call, whose pages are touched, or the
+ * first call itself if there is no time. */
 static bool repeat_once(Measurement *m, Error *err)
 {
     bool ok;
@@ -374,8 +374,8 @@ static bool repeat_once(Measurement *m, Error *err)
     return ok;
 }
 
-/* False only when there is no memory for bookkeeping.  No sample is the warm-up, in which the system
- * clears pages: one timed run follows it in any case. */
+/* False only when there is no memory for bookkeeping.  No sample is the warm-up, in which the
+ * system clears pages: one timed run follows it in any case. */
 static bool repeat(Measurement *m, Error *err)
 {
     bool ok = true;
