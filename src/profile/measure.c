@@ -6,6 +6,8 @@
  *   2. the warm-up, again in a fresh arena: memory, now that libraries have
  *      their one-time allocations behind them;
  *   3. timed runs in the warm-up's arena, whose pages are touched: samples.
+ * Where only one sample is wanted, or there is time for no more, it follows the first call at once,
+ * in its arena.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +28,7 @@ typedef struct Measurement {
     MeasurePlan plan;
     Watch       watch;
     Record     *out;
+    Arena      *arena;    /* of the newest run; owned */
     double      began;    /* clock_wall */
     double      timed;    /* seconds in timed runs so far */
     double     *cpu_ms;   /* one per sample; owned */
@@ -250,16 +253,23 @@ static Run *watched_run(Measurement *m, Arena *arena)
     return run;
 }
 
+/* A fresh arena in place of the one before. */
+static bool arena_afresh(Measurement *m, Error *err)
+{
+    arena_free(m->arena);
+    m->arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
+    return m->arena || measure_out_of_memory(m, err);
+}
+
 static bool first_call(Measurement *m, Error *err)
 {
-    Arena *arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
-    Run   *run;
-    bool   ok = true;
+    Run *run;
+    bool ok = true;
 
-    if (!arena)
-        return measure_out_of_memory(m, err);
+    if (!arena_afresh(m, err))
+        return false;
     m->watch.memory = true;
-    run = watched_run(m, arena);
+    run = watched_run(m, m->arena);
     if (run)
         ok = record_of_run(run, m->out, err);
     else
@@ -269,7 +279,6 @@ static bool first_call(Measurement *m, Error *err)
         m->out->time.first = number_of(1e3 * m->watch.wall);
     }
     run_free(run);
-    arena_free(arena);
     return ok;
 }
 
@@ -299,10 +308,15 @@ static double width(Timing *time)
     return (time->high.value - time->low.value) / (2 * time->median.value);
 }
 
-/* The budget has room for one more run as long as the last. */
+/* The budget has room for so many more runs as long as the last. */
+static bool measure_time_for(const Measurement *m, int runs)
+{
+    return clock_wall() - m->began + runs * m->watch.wall <= m->plan.max_seconds;
+}
+
 static bool measure_time_left(const Measurement *m)
 {
-    return clock_wall() - m->began + m->watch.wall <= m->plan.max_seconds;
+    return measure_time_for(m, 1);
 }
 
 /* Nothing more is learned by repeating, or the budget ends. */
@@ -344,34 +358,43 @@ static void count_in_hardware(Measurement *m, Arena *arena)
                  "no counter of floating point operations is known for this processor");
 }
 
-/* False only when there is no memory for bookkeeping. */
+/* One sample without a warm-up: in the arena of the first call, whose pages are touched, or the
+ * first call itself if there is no time. */
+static bool repeat_once(Measurement *m, Error *err)
+{
+    bool ok;
+
+    snprintf(m->out->hardware_note, sizeof(m->out->hardware_note), "%s",
+             "one run only, and it was not counted");
+    if (measure_time_left(m) && !run_again(m, m->arena, false))
+        return true;
+    ok = add_sample(m, err);
+    if (ok)
+        measure_device(m, false);
+    return ok;
+}
+
+/* False only when there is no memory for bookkeeping.  No sample is the warm-up, in which the
+ * system clears pages: one timed run follows it in any case. */
 static bool repeat(Measurement *m, Error *err)
 {
-    Arena *arena;
-    bool   ok = true;
+    bool ok = true;
 
-    if (m->plan.repeats <= 0 || !measure_time_left(m)) {
-        snprintf(m->out->hardware_note, sizeof(m->out->hardware_note), "%s",
-                 "one run only, and it was not counted");
-        ok = add_sample(m, err);
-        if (ok)
-            measure_device(m, false);
-        return ok;
-    }
-    arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
-    if (!arena)
-        return measure_out_of_memory(m, err);
-    if (run_again(m, arena, true)) {
-        if (!measure_time_left(m))
-            ok = add_sample(m, err);
-        while (ok && !measure_enough(m) && run_again(m, arena, false))
-            ok = add_sample(m, err);
+    if (m->plan.repeats <= 0 || !measure_time_for(m, 2))
+        return repeat_once(m, err);
+    if (!arena_afresh(m, err))
+        return false;
+    if (run_again(m, m->arena, true)) {
+        do
+            ok = !run_again(m, m->arena, false) || add_sample(m, err);
+        while (ok && m->out->status == RECORD_OK && !measure_enough(m));
         if (ok && m->out->status == RECORD_OK)
-            count_in_hardware(m, arena);
+            count_in_hardware(m, m->arena);
         if (ok && m->out->status == RECORD_OK)
-            ok = measure_graph(m, arena, err);
+            ok = measure_graph(m, m->arena, err);
     }
-    arena_free(arena);
+    arena_free(m->arena);
+    m->arena = NULL;
     if (ok && m->out->status == RECORD_OK)
         measure_device(m, true);
     return ok;
@@ -436,6 +459,7 @@ bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *e
     } else {
         record_free(out);
     }
+    arena_free(m->arena);
     assignments_free(&m->given);
     device_watch_free(m->gpu);
     free(m->cpu_ms);

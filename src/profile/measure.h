@@ -3,8 +3,9 @@
  * measure() runs a spec once apart (first call), warms up, repeats until the
  * spread is known or the budget ends, and fills a Record.  Timed runs want no
  * views.  Memory is isolated: each measurement uses an arena of its own, so
- * A,B and B,A give the same numbers.  A first call that leaves no time for
- * another run within max_seconds is itself the one sample.  On a GPU a traced run
+ * A,B and B,A give the same numbers.  No sample is a run in an untouched arena, where
+ * the system clears pages, except that a first call which leaves no time for another
+ * run within max_seconds is itself the one sample.  On a GPU a traced run
  * and counted ones follow (device_profile.h), with a budget of their own as large.
  */
 #ifndef PROFILE_MEASURE_H
@@ -15,7 +16,7 @@
 #include "profile/record.h"
 
 typedef struct MeasurePlan {
-    int    repeats;     /* timed runs at least; 0: take the time of one run only */
+    int    repeats;     /* timed runs at least; 0: one, without a warm-up */
     int    most;        /* timed runs at most */
     double min_seconds; /* keep repeating until this much was timed ... */
     double max_seconds; /* ... but never longer than this */

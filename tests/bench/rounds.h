@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "attn/cpu/cpu.h"
+#include "profile/measure.h"
 #include "profile/record.h"
 
 /* The first argument, from 1 to `most`, or the usual number of rounds.  Before the first thread and
@@ -14,6 +16,21 @@ static inline int bench_rounds(int argc, char **argv, int usual, int most)
 
     environment_start_for_blas(argv);
     return rounds < 1 ? 1 : rounds > most ? most : rounds;
+}
+
+/* FLOPs of fused multiply-adds a second of processor time, the median of a few: a thread that is
+ * taken off the processor between two clocks makes one of them too large. */
+static inline double bench_peak(Threads *threads)
+{
+    double peak[5];
+
+    for (int x = 0; x < 5; x++) {
+        double wall = clock_wall(), start = clock_cpu();
+
+        peak[x] = cpu_peak(threads);
+        peak[x] *= (clock_wall() - wall) / (clock_cpu() - start);
+    }
+    return stats_quantile(peak, 5, 0.5);
 }
 
 #endif

@@ -110,13 +110,15 @@ static double planned_flops(const RunSpec *spec)
 #define QUICK_PLAN                                                                                 \
     ((MeasurePlan){                                                                                \
         .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5, .width = 0.03 })
+/* A slow one is timed once, after the first call. */
+#define SLOW_PLAN ((MeasurePlan){ .repeats = 0, .max_seconds = 10 })
 
 MeasurePlan request_plan(const Request *request, double run_ms)
 {
     MeasurePlan plan = MEASURE_DEFAULT;
 
     if (request->repeat <= 1 && !(request->width > 0))
-        return run_ms < QUICK_MS ? QUICK_PLAN : MEASURE_ONCE; /* slow: the record says it is one */
+        return run_ms < QUICK_MS ? QUICK_PLAN : SLOW_PLAN; /* the record says it is one */
     if (request->repeat > 0)
         plan.repeats = request->repeat;
     plan.width = request->width > 0 ? request->width : (double)INFINITY;

@@ -211,13 +211,14 @@ static float sieve_bound(const SieveKeys *keys, Sieve *s, int64_t x, const float
     float high = keys->kernel->largest(value, count, 1);
 
     for (int step = 0; step < STEPS && low < high; step++) {
-        float middle = low + (high - low) / 2;
+        float   middle = low + (high - low) / 2;
+        int64_t reached;
 
         set_limit(s, x, middle);
-        if (count_at_least(keys->kernel, value, count, s->limit[x]) >= keys->takes)
-            low = middle;
-        else
-            high = middle;
+        reached = count_at_least(keys->kernel, value, count, s->limit[x]);
+        *(reached < keys->takes ? &high : &low) = middle;
+        if (reached == keys->takes)
+            break; /* no number lies between the last one taken and this */
     }
     *above = high;
     return low;

@@ -3,6 +3,8 @@
  * Times are only checked for order and consistency, never against a clock of
  * another machine.
  */
+#include <sys/resource.h>
+
 #include "attn/run/position.h"
 #include "profile_fixture.h"
 
@@ -93,6 +95,52 @@ TEST(once_is_one_run)
     CHECK_WITHIN(r.time.median.value, r.time.first.value, 0);
     record_free(&r);
     fixture_free(&f);
+}
+
+/* Pages that the system cleared in each run, from its first stage to its end. */
+typedef struct Pages {
+    long before, cleared[16];
+    int  runs;
+    bool inside;
+} Pages;
+
+static void count_pages(void *context, const Run *run, const Stage *stage)
+{
+    Pages        *p = context;
+    struct rusage usage = { 0 };
+
+    (void)run;
+    getrusage(RUSAGE_SELF, &usage);
+    if (stage && !p->inside)
+        p->before = usage.ru_minflt;
+    p->inside = stage != NULL;
+    if (!stage && p->runs < 16)
+        p->cleared[p->runs++] = usage.ru_minflt - p->before;
+}
+
+/* Whichever runs are samples: the last, and all but the first two where there is a warm-up. */
+TEST(timed_runs_find_their_pages_touched)
+{
+    const MeasurePlan plans[] = { { .max_seconds = 60 }, QUICK };
+
+    for (int i = 0; i < 2; i++) {
+        Fixture f = fixture_new(2, 2048, 64, 1);
+        Pages   pages = { 0 };
+        Record  r;
+
+        fixture_choose(&f, "retnet", "");
+        f.spec.causal = true;
+        f.spec.observer = count_pages;
+        f.spec.observer_context = &pages;
+        r = measured(&f.spec, plans[i]);
+        assert_int_equal(r.status, RECORD_OK);
+        assert_int_equal(r.time.count, i ? 5 : 1);
+        assert_true(pages.runs >= r.time.count + 1 + i);
+        for (int x = 1 + i; x < pages.runs; x++)
+            assert_true(10 * pages.cleared[x] < pages.cleared[0]);
+        record_free(&r);
+        fixture_free(&f);
+    }
 }
 
 TEST(a_budget_that_is_gone_leaves_the_first_call)
