@@ -561,8 +561,8 @@ static const struct {
 };
 
 /* Those that come along, in scripts/lua. */
-#define SCRIPTS                                                                                \
-    "advise.lua advise_model.lua export_views.lua failures.lua figure_grid.lua seeds.lua "     \
+#define SCRIPTS                                                                                    \
+    "advise.lua advise_model.lua export_views.lua failures.lua figure_grid.lua seeds.lua "         \
     "sharpening.lua survey.lua sweep_csv.lua table1.lua tour.lua"
 
 static const struct {

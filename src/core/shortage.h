@@ -30,8 +30,8 @@ bool shortage_allows_output(Error *err);
 
 /* Around a call of such a library, on its thread. */
 void shortage_in_library(bool inside);
-/* In a handler of the signal of a crash: ends the process with status 1 and a message, if memory was
- * refused and the thread is in such a call.  Otherwise it returns. */
+/* In a handler of the signal of a crash: ends the process with status 1 and a message, if memory
+ * was refused and the thread is in such a call.  Otherwise it returns. */
 void shortage_end_library(void);
 /* The same message, if memory was refused at all: at an exit that a library made. */
 void shortage_say_library(void);

@@ -184,8 +184,8 @@ static bool in_number(const char *at)
            !strncmp(at, "null", 4) || !strncmp(at, "ull", 3) || !strncmp(at, "ll", 2);
 }
 
-/* Numbers, and null where there is none, are not compared: times differ from run to run.  Nor is the
- * width of blanks before them: a column is as wide as its numbers. */
+/* Numbers, and null where there is none, are not compared: times differ from run to run.  Nor is
+ * the width of blanks before them: a column is as wide as its numbers. */
 static const char *behind_number(const char *at)
 {
     while (in_number(at) || (*at == ' ' && (at[1] == ' ' || in_number(at + 1))))

@@ -3,8 +3,8 @@
  * Fonts come from memory through FreeType, without hinting and subpixel rendering. Cairo may cache
  * a font face beyond the canvas, so the face owns its FreeType library and both end together.
  * Cairo measures texts for an SVG too, so every file of a figure has the same layout.
- * Cairo, pixman and FreeType crash in places where memory is short: what takes memory there is called
- * between shortage_in_library(true) and (false).
+ * Cairo, pixman and FreeType crash in places where memory is short: what takes memory there is
+ * called between shortage_in_library(true) and (false).
  */
 #include <cairo-ft.h>
 #include <cairo-pdf.h>

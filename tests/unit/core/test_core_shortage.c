@@ -10,9 +10,9 @@
 #define MESSAGE "attnscope: not enough memory: a library ended the program\n"
 
 typedef struct Crash {
-    size_t refused;   /* bytes of an allocation; 0: none was refused */
+    size_t refused; /* bytes of an allocation; 0: none was refused */
     bool   entered, left;
-    int    number;    /* the signal */
+    int    number; /* the signal */
 } Crash;
 
 static void become(int err, Crash crash)
