@@ -41,3 +41,7 @@ fuzz: deeper ## feed every parser with made-up input for HOURS (1) in all; goes 
 	    SANITIZE=fuzzer-no-link,address,undefined $(FUZZ_BUILD)/tests/fuzzer
 	$(Q)$(MAKE) --no-print-directory $(jobs) CUDA=0 $(BUILD)/tests/replay-covered
 	$(Q)tests/fuzz/hours $(FUZZ_BUILD) $(BUILD) $(HOURS) $(TARGETS)
+
+.PHONY: fuzz-keep
+fuzz-keep: ## add the hours of build/fuzz/state to the ledger tests/fuzz/totals, to be committed (STATE=DIR: of another tree)
+	$(Q)tests/fuzz/keep $(or $(STATE),$(FUZZ_BUILD)/state)

@@ -9,12 +9,16 @@
 # worker that dies is started again, three times at most, and goes on where it stopped; so does
 # the same line after a kill of all.  ATTNSCOPE names the program when it is not on the PATH.
 #
-# Each job gets its threads: the processors of its machine divided by the jobs there, which are
-# --jobs N, else as many as shards and processors allow.  --threads in the words overrides this.
+# Each job gets its threads: the processors of its machine, or of a container's quota, divided by
+# the jobs there, which are --jobs N, else as many as shards and processors allow.  --threads in the
+# words overrides this.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 SHARDS WORDS-OF-attnscope-sweep..." >&2; exit 2; }
 shards=$1
 shift
+case $shards in
+'' | *[!0-9]* | 0*) echo "$0: SHARDS is '$shards', not a number from 1" >&2; exit 2 ;;
+esac
 
 # The number in '--jobs 3', '--jobs=3', '-j3' or '-j 3'; other forms ('50%', '+1') leave it open.
 jobs=$(printf '%s\n' "${PARALLEL_OPTIONS:-}" |
@@ -27,7 +31,11 @@ done
 # Counted where the job runs: machines may differ.
 # shellcheck disable=SC2016 # the variables are those of the job's shell
 job='jobs=$1 given=$2 threads=1; shift 2
-cores=$(nproc 2>/dev/null || echo 1)
+cores=$(nproc 2>/dev/null || echo 1) groups=${CONTROL_GROUPS:-/sys/fs/cgroup}
+quota=$(cat "$groups/cpu.max" 2>/dev/null ||
+    cat "$groups/cpu/cpu.cfs_quota_us" "$groups/cpu/cpu.cfs_period_us" 2>/dev/null)
+cores=$(echo $quota | awk -v cores="$cores" "{ if (\$1 + 0 > 0 && \$1 / \$2 < cores) cores = int(\$1 / \$2) }
+    END { print (cores < 1 ? 1 : cores) }")
 [ "$jobs" -le "$cores" ] || jobs=$cores
 threads=$((cores / jobs))
 [ -n "$given" ] || set -- "$@" --threads "$threads"

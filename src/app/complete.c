@@ -1,6 +1,7 @@
 /* complete.c -- see complete.h. */
 #include "app/complete.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "app/figure/plots.h"
 #include "app/glossary.h"
 #include "app/lesson/lesson.h"
+#include "app/program.h"
 #include "app/result/views.h"
 #include "app/session/model_input.h"
 #include "app/shipped.h"
@@ -103,8 +105,21 @@ static void offer_values(Ask *a, const Param *p)
     text_free(&usual);
 }
 
-/* "window=", and after the sign what it may be. */
-static void offer_params(Ask *a, const Param *params)
+/* Behind the last comma outside parentheses. */
+static void keep_list(Ask *a)
+{
+    size_t last = 0;
+    int    depth = 0;
+
+    for (size_t i = 0; a->part[i]; i++) {
+        depth += (a->part[i] == '(') - (a->part[i] == ')');
+        last = a->part[i] == ',' && depth == 0 ? i + 1 : last;
+    }
+    keep(a, last);
+}
+
+/* "window=", and after the sign what it may be; `list`: several values. */
+static void offer_params(Ask *a, const Param *params, bool list)
 {
     const char *equals = strchr(a->part, '=');
 
@@ -116,6 +131,8 @@ static void offer_params(Ask *a, const Param *params)
             offer(a, word, p->help);
         else if (!strncmp(a->part, word, strlen(word))) {
             keep(a, strlen(word));
+            if (list)
+                keep_list(a);
             offer_values(a, p);
             return;
         }
@@ -127,9 +144,10 @@ static void params_of_line(Ask *a)
 {
     const Mechanism *m;
     size_t           before = a->head.length;
+    bool             list = !strcmp(a->command->name, "sweep");
 
     for (int k = 0; (m = mechanism_on_line(a, k)) && a->head.length == before; k++)
-        offer_params(a, m->params);
+        offer_params(a, m->params, list);
 }
 
 static void views_of(Ask *a, const Mechanism *m, bool plots)
@@ -188,10 +206,10 @@ static void mechanism_text(Ask *a)
         keep(a, (size_t)((comma ? comma : open) + 1 - a->part));
         settings(a);
         if (*a->part != '\0' || text_str(&a->head)[a->head.length - 1] != '=')
-            offer_params(a, m->params);
+            offer_params(a, m->params, false);
     } else if (m && colon) {
         keep(a, (size_t)(colon + 1 - a->part));
-        views_of(a, m, !strcmp(a->command->name, "figure"));
+        views_of(a, m, a->command && !strcmp(a->command->name, "figure"));
     } else {
         mechanisms(a);
     }
@@ -417,17 +435,7 @@ static void steps(Ask *a)
     offer_each(a, "tile token state growing");
 }
 
-static void commands(Ask *a)
-{
-    for (size_t i = 0; command_at(i); i++)
-        offer(a, command_at(i)->name, command_at(i)->help);
-    mechanisms(a);
-    inputs(a);
-    if (*a->part == '-')
-        offer_each(a, "--input --session --lua --help --version");
-}
-
-/* ---- values of options, words of commands --------------------------------------- */
+/* ---- the explorer's options ------------------------------------------------------ */
 
 typedef struct Source {
     void (*offer)(Ask *a); /* NULL: the words alone */
@@ -435,6 +443,80 @@ typedef struct Source {
     bool        list;      /* several, with commas between */
     bool        files;
 } Source;
+
+/* Saved ones; sessions of the explorer are files of this folder. */
+static void sessions(Ask *a)
+{
+    Text           path = { 0 };
+    DIR           *folder = place_state("sessions/", &path, NULL) ? opendir(text_str(&path)) : NULL;
+    struct dirent *entry;
+
+    offer(a, "last", "what was open when you last left");
+    while (folder && (entry = readdir(folder)))
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "last") != 0)
+            offer(a, entry->d_name, "");
+    if (folder)
+        closedir(folder);
+    text_free(&path);
+}
+
+static void screen_themes(Ask *a)
+{
+    offer_each(a, "default light mono");
+    offer(a, "high contrast", "");
+}
+
+/* Of `attnscope [INPUT]`, which ui/shell/ui.c reads; a test compares the two. */
+static const struct {
+    const char *flag;
+    bool        value;
+    Source      source;
+} explorer_options[] = {
+    { "--input", true, { .offer = inputs, .files = true } },
+    { "--session", true, { .offer = sessions } },
+    { "--heads", true, { 0 } },
+    { "--layer", true, { .offer = layers } },
+    { "--text", true, { .offer = samples, .files = true } },
+    { "--ids", true, { .files = true } },
+    { "--max-tokens", true, { 0 } },
+    { "--no-special", false, { 0 } },
+    { "--seed", true, { 0 } },
+    { "--causal", false, { 0 } },
+    { "--threads", true, { 0 } },
+    { "--device", true, { .words = "cpu cuda auto" } },
+    { "--precision", true, { .words = "f32 tf32 bf16 f16" } },
+    { "--color", true, { .words = "auto truecolor 256 16 8 none" } },
+    { "--theme", true, { .offer = screen_themes } },
+    { "--glyphs", true, { .words = "half quadrants braille full ascii" } },
+    { "--utf8", false, { 0 } },
+    { "--ascii", false, { 0 } },
+    { "--lua", true, { .files = true } },
+    { "--script", true, { .words = "tour.lua", .files = true } },
+    { "--no-mouse", false, { 0 } },
+    { "--keep-messages", false, { 0 } },
+    { "--help", false, { 0 } },
+};
+#define EXPLORER_OPTIONS (sizeof(explorer_options) / sizeof(*explorer_options))
+
+static void explorer_flags(Ask *a)
+{
+    for (size_t i = 0; i < EXPLORER_OPTIONS; i++)
+        offer(a, explorer_options[i].flag, "");
+}
+
+static void commands(Ask *a)
+{
+    for (size_t i = 0; command_at(i); i++)
+        offer(a, command_at(i)->name, command_at(i)->help);
+    mechanisms(a);
+    inputs(a);
+    if (*a->part == '-') {
+        explorer_flags(a);
+        offer(a, "--version", "print the version");
+    }
+}
+
+/* ---- values of options, words of commands --------------------------------------- */
 
 static const struct {
     OptionId id;
@@ -452,7 +534,7 @@ static const struct {
     { OPT_SCORE, { .offer = head_pictures, .list = true } },
     { OPT_LAYER, { .offer = layers } },
     { OPT_HEAD, { .offer = heads } },
-    { OPT_POSITION, { .offer = positions } },
+    { OPT_POSITION, { .offer = positions, .list = true } },
     { OPT_PARAM, { .offer = params_of_line } },
     { OPT_DEVICE, { .words = "cpu cuda auto", .list = true } },
     { OPT_PRECISION, { .words = "f32 tf32 bf16 f16", .list = true } },
@@ -478,6 +560,11 @@ static const struct {
     { OPT_MECH, { .offer = swept, .list = true } },
 };
 
+/* Those that come along, in scripts/lua. */
+#define SCRIPTS                                                                                    \
+    "advise.lua advise_model.lua export_views.lua failures.lua figure_grid.lua seeds.lua "         \
+    "sharpening.lua survey.lua sweep_csv.lua table1.lua tour.lua"
+
 static const struct {
     const char *command;
     Source      source;
@@ -498,25 +585,12 @@ static const struct {
     { "lesson", { .offer = lesson_ids, .files = true } },
     { "preset", { .offer = presets } },
     { "rerender", { .files = true } },
-    { "lua", { .files = true } },
+    { "lua", { .words = SCRIPTS, .files = true } },
     { "docs", { .words = "mechanisms commands views systems conventions glossary keys lua luals "
                          "man" } },
     { "completions", { .words = "bash zsh fish" } },
     { "trial", { .words = "wgmma graphs" } },
 };
-
-/* Behind the last comma outside parentheses. */
-static void keep_list(Ask *a)
-{
-    size_t last = 0;
-    int    depth = 0;
-
-    for (size_t i = 0; a->part[i]; i++) {
-        depth += (a->part[i] == '(') - (a->part[i] == ')');
-        last = a->part[i] == ',' && depth == 0 ? i + 1 : last;
-    }
-    keep(a, last);
-}
 
 static void ask(Ask *a, const Source *source)
 {
@@ -527,6 +601,31 @@ static void ask(Ask *a, const Source *source)
     if (source->offer)
         source->offer(a);
     a->files = source->files;
+}
+
+/* A line without a command: an option of the explorer, its value, or the input. */
+static void explorer_word(Ask *a)
+{
+    const char *before = a->count > 1 ? a->words[a->count - 2] : "";
+    const char *equals = strchr(a->part, '=');
+    size_t      length = equals ? (size_t)(equals - a->part) : 0;
+
+    for (size_t i = 0; i < EXPLORER_OPTIONS; i++) {
+        const char *flag = explorer_options[i].flag;
+        bool        joined = length == strlen(flag) && !strncmp(a->part, flag, length);
+
+        if (!explorer_options[i].value || (!joined && strcmp(before, flag) != 0))
+            continue;
+        keep(a, joined ? length + 1 : 0);
+        ask(a, &explorer_options[i].source);
+        return;
+    }
+    if (*a->part == '-') {
+        explorer_flags(a);
+        return;
+    }
+    inputs(a);
+    a->files = true;
 }
 
 static void ask_value(Ask *a, int option)
@@ -579,10 +678,15 @@ bool complete_words(Session *s, const char *const *words, int count, CompletionT
     if (count < 1)
         return false;
     a.part = words[count - 1];
-    a.command = count > 1 ? command_find(words[0]) : NULL;
+    if (count > 1) /* on a shell's line a mechanism's bare name opens it */
+        a.command = command_find(s && mechanism_of(words[0]) ? "step" : words[0]);
     option = a.command ? option_of_value(&a) : -1;
-    if (count == 1)
+    if (count == 1 && strncmp(a.part, "--", 2) == 0 && strchr(a.part, '='))
+        explorer_word(&a);
+    else if (count == 1)
         commands(&a);
+    else if (!a.command && s)
+        explorer_word(&a);
     else if (!a.command)
         mechanism_text(&a);
     else if (option >= 0)

@@ -13,7 +13,8 @@ typedef void (*CompletionTaker)(void *context, const char *word, const char *hel
 
 /* Gives each word that words[count - 1] may become, which may be "".  words[0] is the command or
  * what there is of its name.  The session reads the line's input where layers or heads are asked
- * for; NULL: they are not offered.  True: names of files fit, too. */
+ * for; NULL: the line is one that is typed in the explorer, which has no options of its own and
+ * offers no layers and heads.  True: names of files fit, too. */
 bool complete_words(Session *s, const char *const *words, int count, CompletionTaker take,
                     void *context);
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "app/program.h"
+#include "core/shortage.h"
 #include "profile/measure.h"
 
 #ifdef ATTNSCOPE_MODULE
@@ -225,6 +226,7 @@ static bool widen_stack(char **argv)
 bool program_begin(char **argv)
 {
     open_closed_streams();
+    shortage_catch_crashes();
     return widen_stack(argv);
 }
 

@@ -25,4 +25,17 @@ void shortage_forbid_output(void);
 /* Called before output; false: it may be cut short, and the error says so. */
 bool shortage_allows_output(Error *err);
 
+/* Libraries read through null pointers where memory is short.  Such a fault cannot be mended here:
+ * it ends the program, with the message of any other shortage and nothing written. */
+
+/* Around a call of such a library, on its thread. */
+void shortage_in_library(bool inside);
+/* In a handler of the signal of a crash: ends the process with status 1 and a message, if memory
+ * was refused and the thread is in such a call.  Otherwise it returns. */
+void shortage_end_library(void);
+/* The same message, if memory was refused at all: at an exit that a library made. */
+void shortage_say_library(void);
+/* Makes crashes do so.  Not under sanitizers, which report each crash themselves. */
+void shortage_catch_crashes(void);
+
 #endif

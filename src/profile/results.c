@@ -122,6 +122,10 @@ bool results_add(Results *out, const char *line, size_t length, int file, Error 
         out->damaged++;
         return true;
     }
+    if (!row.line || !row.params) { /* who gets false may still sort the rows */
+        row_free(&row);
+        return results_out_of_memory(err);
+    }
     if (out->count == out->capacity) {
         int        capacity = out->capacity ? 2 * out->capacity : 64;
         ResultRow *rows = realloc(out->rows, (size_t)capacity * sizeof(*rows));
@@ -135,7 +139,7 @@ bool results_add(Results *out, const char *line, size_t length, int file, Error 
     }
     row.file = file;
     out->rows[out->count++] = row;
-    return (row.line && row.params) || results_out_of_memory(err);
+    return true;
 }
 
 /* ---- files ------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
  *   ALLOC_FAIL=K      allocation K fails, once; ALLOC_FAIL=K+: K and all that follow it fail
  *   ALLOC_REPORT=FD   at exit: "TAKEN HELD", allocations and blocks that were not freed
  *   ALLOC_TRACE=FD    the calls that led to the failure, the first time
+ *   ALLOC_ONLY=mmap   those of arenas alone are counted, and fail
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,7 +27,7 @@
 
 static atomic_llong taken, held;
 static long long    fails; /* 0: none */
-static bool         after, counting;
+static bool         after, counting, only_mapped;
 static int          report_fd = -1, trace_fd = -1;
 static atomic_bool  traced;
 static __thread bool tracing;
@@ -86,11 +87,11 @@ static void trace(void)
     }
 }
 
-static bool fails_now(void)
+static bool fails_now(bool mapped)
 {
     long long number;
 
-    if (!counting || tracing)
+    if (!counting || tracing || (only_mapped && !mapped))
         return false;
     number = atomic_fetch_add(&taken, 1) + 1;
     if (!fails || (after ? number < fails : number != fails))
@@ -112,7 +113,7 @@ void *__libc_malloc(size_t size)
     find_all();
     if (!real_malloc)
         return early_take(size);
-    return size < BLAS_BUFFER && fails_now() ? NULL : kept(real_malloc(size));
+    return size < BLAS_BUFFER && fails_now(false) ? NULL : kept(real_malloc(size));
 }
 
 void *__libc_calloc(size_t count, size_t size)
@@ -120,13 +121,13 @@ void *__libc_calloc(size_t count, size_t size)
     find_all();
     if (!real_calloc)
         return early_take(count * size);
-    return fails_now() ? NULL : kept(real_calloc(count, size));
+    return fails_now(false) ? NULL : kept(real_calloc(count, size));
 }
 
 void *__libc_memalign(size_t alignment, size_t size)
 {
     find_all();
-    return fails_now() ? NULL : kept(real_memalign(alignment, size));
+    return fails_now(false) ? NULL : kept(real_memalign(alignment, size));
 }
 
 void *__libc_realloc(void *block, size_t size)
@@ -138,7 +139,7 @@ void *__libc_realloc(void *block, size_t size)
         moved = real_malloc(size);
         return moved ? memcpy(moved, block, size) : NULL;
     }
-    if (size && fails_now())
+    if (size && fails_now(false))
         return NULL;
     moved = real_realloc(block, size);
     if (!block && moved)
@@ -161,7 +162,7 @@ void *mmap(void *at, size_t size, int access, int flags, int fd, off_t offset)
 {
     bool counted = flags & MAP_ANONYMOUS && size < BLAS_BUFFER;
 
-    if (counted && fails_now())
+    if (counted && fails_now(true))
         return MAP_FAILED;
     return (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
 }
@@ -184,6 +185,7 @@ static int counted_main(int argc, char **argv, char **environment)
 
     fails = text ? atoll(text) : 0;
     after = text && strchr(text, '+');
+    only_mapped = getenv("ALLOC_ONLY") != NULL;
     report_fd = number_of("ALLOC_REPORT", -1);
     trace_fd = number_of("ALLOC_TRACE", -1);
     unsetenv("LD_PRELOAD"); /* its children are other processes */

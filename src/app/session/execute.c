@@ -477,9 +477,13 @@ Result *session_run_ok(Session *s, const Request *request, Error *err)
 {
     Result *result = session_run(s, request, err);
 
-    if (!result || result->run->err.code == ERR_NONE)
+    if (!result || (result->run->err.code == ERR_NONE && result->record.code == ERR_NONE))
         return result;
-    *err = result->run->err;
+    /* The run that is measured is another one, and may fail alone. */
+    if (result->run->err.code != ERR_NONE)
+        *err = result->run->err;
+    else
+        error_set(err, result->record.code, "%s", result->record.message);
     result_release(result);
     return NULL;
 }

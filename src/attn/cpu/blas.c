@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "attn/cpu/blas.h"
+#include "core/shortage.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 #define BUFFER ((size_t)128 << 20)
@@ -137,8 +138,10 @@ bool blas_ready(int callers, Error *err)
 
 /* ---- calls ------------------------------------------------------------------ */
 
+/* Some of OpenBLAS's kernels write to what malloc returned without a look at it. */
 void blas_enter(void)
 {
+    shortage_in_library(true);
     if (!blas_limited())
         return;
     pthread_mutex_lock(&list.lock);
@@ -150,6 +153,7 @@ void blas_enter(void)
 
 void blas_leave(void)
 {
+    shortage_in_library(false);
     if (!blas_limited())
         return;
     pthread_mutex_lock(&list.lock);

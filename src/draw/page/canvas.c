@@ -3,6 +3,8 @@
  * Fonts come from memory through FreeType, without hinting and subpixel rendering. Cairo may cache
  * a font face beyond the canvas, so the face owns its FreeType library and both end together.
  * Cairo measures texts for an SVG too, so every file of a figure has the same layout.
+ * Cairo, pixman and FreeType crash in places where memory is short: what takes memory there is
+ * called between shortage_in_library(true) and (false).
  */
 #include <cairo-ft.h>
 #include <cairo-pdf.h>
@@ -64,8 +66,8 @@ static void face_free(void *opaque)
 }
 
 /* Takes bytes over, which are NULL or hold the font. */
-static cairo_font_face_t *font_open(const unsigned char *start, const unsigned char *end,
-                                    char *bytes)
+static cairo_font_face_t *font_open_inside(const unsigned char *start, const unsigned char *end,
+                                           char *bytes)
 {
     Face              *face = calloc(1, sizeof(*face));
     cairo_font_face_t *font;
@@ -86,6 +88,17 @@ static cairo_font_face_t *font_open(const unsigned char *start, const unsigned c
     cairo_font_face_destroy(font);
     face_free(face);
     return NULL;
+}
+
+static cairo_font_face_t *font_open(const unsigned char *start, const unsigned char *end,
+                                    char *bytes)
+{
+    cairo_font_face_t *font;
+
+    shortage_in_library(true);
+    font = font_open_inside(start, end, bytes);
+    shortage_in_library(false);
+    return font;
 }
 
 /* ---- a font of the user's ----------------------------------------------------- */
@@ -180,6 +193,7 @@ static bool open_surface(Canvas *c, int width, int height, int dpi, SvgLetters l
 {
     double point = 72.0 / dpi;
 
+    shortage_in_library(true);
     if (c->kind == CANVAS_PDF)
         c->surface = pdf_surface(&c->pdf, width * point, height * point);
     else if (c->kind == CANVAS_SVG)
@@ -189,9 +203,17 @@ static bool open_surface(Canvas *c, int width, int height, int dpi, SvgLetters l
     c->cairo = cairo_create(c->surface);
     if (c->kind == CANVAS_PDF)
         cairo_scale(c->cairo, point, point);
+    shortage_in_library(false);
     if (c->kind == CANVAS_SVG)
         c->svg = svg_new(width, height, dpi, letters);
     return c->svg || c->kind != CANVAS_SVG;
+}
+
+static void fill(Canvas *c)
+{
+    shortage_in_library(true);
+    cairo_fill(c->cairo);
+    shortage_in_library(false);
 }
 
 static void paint_paper(Canvas *c, int width, int height, Rgb paper)
@@ -203,7 +225,9 @@ static void paint_paper(Canvas *c, int width, int height, Rgb paper)
         return;
     }
     set_colour(c, paper, 1);
+    shortage_in_library(true);
     cairo_paint(c->cairo);
+    shortage_in_library(false);
 }
 
 Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const CanvasLetters *letters,
@@ -249,10 +273,12 @@ static void drop_page(Canvas *c)
 
     if (c->kind == CANVAS_PDF && (broken || c->failed))
         return;
+    shortage_in_library(true);
     cairo_destroy(c->cairo);
     cairo_surface_destroy(c->surface);
     for (int k = 0; k < c->image_count; k++)
         cairo_surface_destroy(c->images[k]);
+    shortage_in_library(false);
     free(c->images);
 }
 
@@ -301,7 +327,7 @@ void canvas_rect(Canvas *c, double x, double y, double width, double height, Rgb
     }
     set_colour(c, rgb, 1);
     cairo_rectangle(c->cairo, x, y, width, height);
-    cairo_fill(c->cairo);
+    fill(c);
 }
 
 void canvas_line(Canvas *c, double x0, double y0, double x1, double y1, double width, Rgb rgb,
@@ -321,7 +347,9 @@ void canvas_line(Canvas *c, double x0, double y0, double x1, double y1, double w
     cairo_set_line_width(c->cairo, width);
     cairo_move_to(c->cairo, x0, y0);
     cairo_line_to(c->cairo, x1, y1);
+    shortage_in_library(true);
     cairo_stroke(c->cairo);
+    shortage_in_library(false);
 }
 
 void canvas_polygon(Canvas *c, const double (*points)[2], int count, Rgb rgb, double alpha)
@@ -334,7 +362,7 @@ void canvas_polygon(Canvas *c, const double (*points)[2], int count, Rgb rgb, do
     for (int k = 0; k < count; k++)
         cairo_line_to(c->cairo, points[k][0], points[k][1]);
     cairo_close_path(c->cairo);
-    cairo_fill(c->cairo);
+    fill(c);
 }
 
 static bool font_has(const void *opaque, uint32_t code)
@@ -376,7 +404,9 @@ static double text_start(Canvas *c, const char *text, int font, CleanText *clean
 
     utf8_escape(text, font_has, face_of(c, font), clean->read, TEXT_BYTES);
     shape_text(clean->read, font_has, face_of(c, font), clean->shown, TEXT_BYTES);
+    shortage_in_library(true);
     cairo_text_extents(c->cairo, clean->shown, &extents);
+    shortage_in_library(false);
     return extents.x_advance;
 }
 
@@ -409,7 +439,9 @@ void canvas_text(Canvas *c, double x, double y, const char *text, CanvasText sty
     if (style.upward)
         cairo_rotate(c->cairo, -M_PI / 2);
     cairo_move_to(c->cairo, -back, 0);
+    shortage_in_library(true);
     cairo_show_text(c->cairo, clean.shown);
+    shortage_in_library(false);
     cairo_restore(c->cairo);
 }
 
@@ -511,7 +543,7 @@ static void image_in_pdf(Canvas *c, int x, int y, cairo_surface_t *image, int co
     cairo_set_source_surface(c->cairo, image, 0, 0);
     cairo_pattern_set_filter(cairo_get_source(c->cairo), CAIRO_FILTER_NEAREST);
     cairo_rectangle(c->cairo, 0, 0, cols, rows);
-    cairo_fill(c->cairo);
+    fill(c);
     cairo_restore(c->cairo);
 }
 
@@ -553,6 +585,7 @@ static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata
     bool           ok;
 
     metadata_write_lines(metadata, "", &lines);
+    shortage_in_library(true);
     cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_CREATE_DATE, PDF_DATE);
     cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_MOD_DATE, PDF_DATE);
     cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_CREATOR,
@@ -563,6 +596,7 @@ static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata
         cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_KEYWORDS, text_str(&lines));
     cairo_show_page(c->cairo);
     cairo_surface_finish(c->surface);
+    shortage_in_library(false);
     /* A stream within the surface that lacked memory does not tell the surface. */
     c->failed |= shortage_count() != c->shortages;
     status = cairo_surface_status(c->surface);

@@ -221,9 +221,9 @@ Term *term_open(const TermOptions *options, Error *err)
         error_set(err, ERR_INTERNAL, "opening the terminal: no pipe for signals");
         goto fail;
     }
-    signals_in_library(true);
+    shortage_in_library(true);
     opened = open_screen(term, &can, err);
-    signals_in_library(false);
+    shortage_in_library(false);
     if (!opened)
         goto fail;
     if (!device_allocate(term)) {
@@ -244,9 +244,9 @@ fail:
 /* ncurses reads through a null pointer where memory is short. */
 static void draw_all(void)
 {
-    signals_in_library(true);
+    shortage_in_library(true);
     refresh();
-    signals_in_library(false);
+    shortage_in_library(false);
 }
 
 /* Shows the cursor again after the alternate screen is left: some terminals restore the hidden
@@ -255,7 +255,7 @@ static void leave_screen(void)
 {
     const char *show;
 
-    signals_in_library(true);
+    shortage_in_library(true);
     show = tigetstr("cnorm");
     if (!tigetstr("smcup")) { /* without an alternate screen the shell's text would remain */
         erase();
@@ -263,7 +263,7 @@ static void leave_screen(void)
         refresh();
     }
     endwin();
-    signals_in_library(false);
+    shortage_in_library(false);
     if (show && strstr(show, "\033[?25h"))
         write_all("\033[?25h");
 }
@@ -290,9 +290,9 @@ void term_mouse(Term *term, bool on)
 {
     bool has_arrows;
 
-    signals_in_library(true);
+    shortage_in_library(true);
     has_arrows = tigetstr("kcuu1") != NULL;
-    signals_in_library(false);
+    shortage_in_library(false);
     if (term->mouse == on || (on && !has_arrows))
         return;
     term->mouse = on;

@@ -22,7 +22,7 @@
 #define END_SECONDS 8 /* for what was asked to end */
 
 /* A handler may run on any thread, OpenBLAS's too: taking one is an exchange, so none is lost. */
-static atomic_int            ending, stop_asked, resized, in_library;
+static atomic_int            ending, stop_asked, resized;
 static int                   wake_pipe[2] = { -1, -1 };
 static const char           *reset;
 static size_t                reset_length;
@@ -86,19 +86,10 @@ static void on_note(int number)
     errno = kept;
 }
 
-static const char no_memory[] = "attnscope: not enough memory: a library ended the program\n";
-
-/* ncurses reads through a null pointer where memory is short. */
 static void on_crash(int number)
 {
-    ssize_t ignored;
-
     give_back();
-    if (atomic_load(&in_library) && shortage_noted()) {
-        ignored = write(STDERR_FILENO, no_memory, sizeof(no_memory) - 1);
-        (void)ignored;
-        _exit(EXIT_FAILURE);
-    }
+    shortage_end_library();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -106,14 +97,10 @@ static void on_crash(int number)
 /* A library may leave the program from within: ncurses does where memory is short. */
 static void on_exit_inside(void)
 {
-    ssize_t ignored = 0;
-
     if (wake_pipe[0] < 0)
         return;
     give_back();
-    if (shortage_noted())
-        ignored = write(STDERR_FILENO, no_memory, sizeof(no_memory) - 1);
-    (void)ignored;
+    shortage_say_library();
 }
 
 static void catch_all(const int *list, size_t count, void (*handler)(int), int flags,
@@ -146,11 +133,6 @@ bool signals_install(const char *reset_bytes)
         catch_all(&number, 1, on_note, 0, &before_timed[number]);
     catch_all(crashes, CRASH_COUNT, on_crash, SA_ONSTACK | (int)SA_RESETHAND, before_crashes);
     return true;
-}
-
-void signals_in_library(bool inside)
-{
-    atomic_store(&in_library, inside);
 }
 
 void signals_restore(void)

@@ -142,8 +142,6 @@ bool        capability_parse(const char *name, int *out, Error *err);
  * back, too.  The terminal's present modes are remembered; reset_bytes (static) undo what the
  * screen switched on. */
 bool signals_install(const char *reset_bytes);
-/* Around a library's call that crashes where memory is short: the end then says so. */
-void signals_in_library(bool inside);
 void signals_restore(void); /* as before */
 int  signals_wake_fd(void); /* readable when a signal was noted */
 void signals_drain(void);

@@ -1,4 +1,5 @@
 /* test_results.c -- files of results: torn, damaged, doubled lines; rows of them. */
+#include <jansson.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -96,6 +97,36 @@ TEST(of_one_key_the_last_counts)
     assert_string_equal(rows.rows[1].key, "a@1");
     CHECK_NEAR(row_number(&rows.rows[1], "time_ms.median").value, 3, 0);
     results_free(&rows);
+}
+
+static int until_refused; /* allocations of jansson; negative: all are given */
+
+static void *give(size_t size)
+{
+    return until_refused >= 0 && until_refused-- == 0 ? NULL : malloc(size);
+}
+
+/* diff sorts what it has before it reports. */
+TEST(rows_without_memory_can_be_sorted)
+{
+    bool ok = false;
+    int  refused = 0;
+
+    json_set_alloc_funcs(give, free);
+    for (int k = 0; !ok; k++) {
+        Results rows;
+
+        until_refused = k;
+        rows = read_text(LINE("a@1", "full", 64, "1") LINE("a@1", "full", 128, "1")
+                             LINE("a@1", "full", 32, "1"), &ok);
+        refused += !ok;
+        ok = until_refused >= 0; /* none was left to refuse */
+        until_refused = -1;
+        results_sort(&rows);
+        results_free(&rows);
+    }
+    json_set_alloc_funcs(malloc, free);
+    assert_true(refused > 0);
 }
 
 TEST(rows_are_sorted_by_series)
