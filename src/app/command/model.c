@@ -91,9 +91,10 @@ static bool add_text(ModelRun *r, const char *name, Error *err)
     ModelTextRun *texts = realloc(r->texts, (size_t)(r->text_count + 1) * sizeof(*texts));
     ModelText     text;
 
+    if (texts)
+        r->texts = texts;
     if (!texts || !name)
         return error_set(err, ERR_NOMEM, "not enough memory for the texts");
-    r->texts = texts;
     if (!call_model_text(r->call, &text, err))
         return false;
     if (!text.ids)

@@ -1,7 +1,7 @@
 /* margins.c -- sums, entropies and kept mass beside a matrix; see views.h.
  *
  *     sum_i     = sum_j w_ij                     sum_j = sum_i w_ij
- *     entropy_i = log s - (sum_j w_ij log w_ij) / s,   s = sum_j w_ij,  over w_ij > 0
+ *     entropy_i = log s - (sum_j w_ij log w_ij) / s,   s = sum_j w_ij,  of weights, w_ij >= 0
  *     kept_i    = sum of w*_ij over allowed j / sum of w*_ij,   w* of exact attention
  *
  * A fixed number of parts gets the rows, and their sums are added in order, so the number
@@ -62,11 +62,13 @@ const View *margin_view(const Run *run, const View *shown, MarginKind kind, Erro
         return shown;
     if (kind == MARGIN_ENTROPY && shown->kind == VIEW_WEIGHTS)
         return shown;
-    if (kind == MARGIN_ENTROPY && weights && view_rows(weights) == view_rows(shown) &&
-        view_cols(weights) == view_cols(shown))
+    if (kind == MARGIN_ENTROPY && weights && weights->kind == VIEW_WEIGHTS &&
+        view_rows(weights) == view_rows(shown) && view_cols(weights) == view_cols(shown))
         return weights;
-    error_set(err, ERR_UNSUPPORTED, kind == MARGIN_SUMS ? "%s: these numbers do not add up"
-                                                       : "%s: no weights to take the entropy of",
+    error_set(err, ERR_UNSUPPORTED,
+              kind == MARGIN_SUMS          ? "%s: these numbers do not add up"
+              : shown->kind == VIEW_SIGNED ? "%s: numbers with signs have no entropy"
+                                           : "%s: no weights to take the entropy of",
               shown->name);
     return NULL;
 }
@@ -400,7 +402,7 @@ bool margin_parse_queries(const char *text, MarginChoice *out, Error *err)
 
         if (out->query_count)
             last = out->queries[out->query_count - 1];
-        if (end == text || (*end && *end != ',') || query <= last ||
+        if (end == text || (*end && *end != ',') || (*end && !end[1]) || query <= last ||
             out->query_count == MARGIN_QUERIES_MOST)
             return error_set(err, ERR_USAGE, "--queries: expected at most %d growing numbers like "
                              "3,17,20, got '%s'", MARGIN_QUERIES_MOST, text);
@@ -428,9 +430,11 @@ bool margin_of_panel(const Result *result, const Result *minus, const MarginChoi
     if (!view || !take_queries(choice, &request, err))
         return false;
     request.plane = view == panel->view ? panel->plane : margin_plane(run, view, head);
-    if (minus && panel->minus) {
+    if (minus && panel->minus && kind != MARGIN_KEPT) {
         request.minus = margin_view(minus->run, panel->minus, kind, err);
-        request.minus_plane = request.minus ? margin_plane(minus->run, request.minus, head) : 0;
+        if (!request.minus)
+            return false;
+        request.minus_plane = margin_plane(minus->run, request.minus, head);
     }
     panel->margin = calloc(1, sizeof(*panel->margin));
     if (!panel->margin)

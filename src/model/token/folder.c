@@ -101,7 +101,8 @@ static bool read_added(Tokenizer *t, json_t *config, Error *err)
         long long id = strtoll(key, &end, 10);
 
         if (!tokenizer_json_added(t, token, *key && !*end ? id : -1, entries, err))
-            return error_prefix(err, "tokenizer_config.json: added_tokens_decoder");
+            return error_prefix(err, "tokenizer_config.json: added_tokens_decoder, \"%s\"",
+                                shown(key, strlen(key)).text);
     }
     return true;
 }
@@ -177,23 +178,6 @@ static bool read_wordpiece(Tokenizer *t, const char *folder, json_t *config, Err
 
 /* ---- vocab.json and merges.txt --------------------------------------------------- */
 
-static bool read_ids(Tokenizer *t, json_t *vocab, Error *err)
-{
-    const char *text;
-    json_t     *value;
-    size_t      count = json_object_size(vocab);
-
-    json_object_foreach(vocab, text, value) {
-        json_int_t id = json_integer_value(value);
-
-        if (!json_is_integer(value) || id < 0 || id >= IDS_MAX || (size_t)id > 4 * count + 65536)
-            return error_set(err, ERR_MODEL, "vocab.json: token \"%s\": expected an id that fits "
-                             "a vocabulary of %zu tokens", shown(text, strlen(text)).text, count);
-        vocab_put(&t->vocab, (int32_t)id, text, strlen(text));
-    }
-    return !t->vocab.failed || error_set(err, ERR_NOMEM, "no memory for the vocabulary");
-}
-
 static bool read_merge(Tokenizer *t, const char *line, size_t length, int number, int32_t rank,
                        Error *err)
 {
@@ -250,7 +234,8 @@ static bool read_bpe(Tokenizer *t, const char *folder, json_t *config, Error *er
 {
     json_t *vocab = NULL;
     Text    text = { 0 };
-    bool    ok = load_object(folder, "vocab.json", &vocab, err) && read_ids(t, vocab, err) &&
+    bool    ok = load_object(folder, "vocab.json", &vocab, err) &&
+              tokenizer_json_vocab(t, vocab, "vocab.json", err) &&
               read_in(folder, "merges.txt", &text, err) && read_merges(t, &text, err);
 
     json_decref(vocab);

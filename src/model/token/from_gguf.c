@@ -311,6 +311,13 @@ static bool read_bert(Tokenizer *t, const Gguf *g, Error *err)
 
 /* ---- tokens around a text --------------------------------------------------------- */
 
+/* Whether a text begins with a token where the file does not say so, as in llama.cpp: those of all
+ * Llamas do. */
+static bool usually_begins(const Tokenizer *t)
+{
+    return t->bpe.scores || t->bpe.whole_pieces;
+}
+
 static bool read_ends(Tokenizer *t, const Gguf *g, Error *err)
 {
     int32_t cls = vocab_find_word(&t->vocab, "[CLS]"), sep = vocab_find_word(&t->vocab, "[SEP]");
@@ -319,9 +326,8 @@ static bool read_ends(Tokenizer *t, const Gguf *g, Error *err)
         !key_id(g, KEY("eos_token_id"), t, &t->end, err))
         return false;
     if (t->model != MODEL_WORDPIECE) {
-        bool llama = t->bpe.scores != NULL;
-        bool before = key_bool(g, KEY("add_bos_token"), llama) && t->begin >= 0;
-        bool after = key_bool(g, KEY("add_eos_token"), false) && t->end >= 0;
+        bool before = key_bool(g, KEY("add_bos_token"), usually_begins(t)) && t->begin >= 0;
+        bool after = key_bool(g, KEY("add_eos_token"), t->model == MODEL_UNIGRAM) && t->end >= 0;
 
         return (!before || around_add(&t->before, t->begin, t, err)) &&
                (!after || around_add(&t->after, t->end, t, err));

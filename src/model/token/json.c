@@ -38,37 +38,35 @@ static bool refuse_type(const json_t *part, const char *what, const char *known,
 
 /* ---- model ----------------------------------------------------------------------- */
 
-/* An id of the file; `entries` bounds how sparse ids may be. */
-static bool read_id(const json_t *value, const char *text, size_t length, size_t entries,
-                    int32_t *out, Error *err)
+/* `entries` bounds how sparse ids may be. */
+static bool read_entry(Tokenizer *t, const char *text, const json_t *value, size_t entries,
+                       Error *err)
 {
-    json_int_t id = json_integer_value(value);
+    size_t      length = strlen(text);
+    json_int_t  id = json_integer_value(value);
+    const char *other;
 
     if (!json_is_integer(value) || id < 0 || id >= IDS_MAX || (size_t)id > 4 * entries + 65536)
         return error_set(err, ERR_MODEL, "token \"%s\": expected an id that fits a vocabulary of "
                          "%zu tokens", shown(text, length).text, entries);
-    *out = (int32_t)id;
+    other = tokenizer_piece(t, (int32_t)id);
+    if (vocab_has(&t->vocab, (int32_t)id))
+        return error_set(err, ERR_MODEL, "\"%s\" and \"%s\" both have the id %d",
+                         shown(other, strlen(other)).text, shown(text, length).text, (int)id);
+    vocab_put(&t->vocab, (int32_t)id, text, length);
     return true;
 }
 
-static bool read_vocab(Tokenizer *t, json_t *vocab, Error *err)
+bool tokenizer_json_vocab(Tokenizer *t, json_t *vocab, const char *what, Error *err)
 {
     const char *text;
-    json_t     *value;
+    json_t     *id;
 
     if (!json_is_object(vocab))
-        return error_set(err, ERR_MODEL, "model.vocab: expected an object of texts and ids");
-    json_object_foreach(vocab, text, value) {
-        size_t  length = strlen(text);
-        int32_t id = 0;
-
-        if (!read_id(value, text, length, json_object_size(vocab), &id, err))
-            return error_prefix(err, "model.vocab");
-        if (vocab_has(&t->vocab, id))
-            return error_set(err, ERR_MODEL, "model.vocab: \"%s\" and \"%s\" both have the id %d",
-                             shown(tokenizer_piece(t, id), strlen(tokenizer_piece(t, id))).text,
-                             shown(text, length).text, id);
-        vocab_put(&t->vocab, id, text, length);
+        return error_set(err, ERR_MODEL, "%s: expected an object of texts and ids", what);
+    json_object_foreach(vocab, text, id) {
+        if (!read_entry(t, text, id, json_object_size(vocab), err))
+            return error_prefix(err, "%s", what);
     }
     return !t->vocab.failed || error_set(err, ERR_NOMEM, "no memory for the vocabulary");
 }
@@ -153,7 +151,8 @@ static bool read_bpe(Tokenizer *t, const json_t *model, Error *err)
     t->bpe.byte_fallback = is_true(model, "byte_fallback");
     t->bpe.fuse_unknown = is_true(model, "fuse_unk");
     t->bpe.whole_pieces = is_true(model, "ignore_merges");
-    return check_bpe(model, err) && read_vocab(t, json_object_get(model, "vocab"), err) &&
+    return check_bpe(model, err) &&
+           tokenizer_json_vocab(t, json_object_get(model, "vocab"), "model.vocab", err) &&
            read_merges(t, json_object_get(model, "merges"), err) &&
            read_unknown(t, model, &t->bpe.unknown, err);
 }
@@ -173,7 +172,7 @@ static bool read_wordpiece(Tokenizer *t, const json_t *model, Error *err)
     }
     if (json_is_integer(longest))
         t->wordpiece.longest = json_integer_value(longest);
-    return read_vocab(t, json_object_get(model, "vocab"), err) &&
+    return tokenizer_json_vocab(t, json_object_get(model, "vocab"), "model.vocab", err) &&
            read_unknown(t, model, &t->wordpiece.unknown, err);
 }
 
@@ -186,8 +185,12 @@ static bool read_unigram(Tokenizer *t, const json_t *model, Error *err)
 
     t->model = MODEL_UNIGRAM;
     t->unigram.byte_fallback = is_true(model, "byte_fallback");
-    if (count == 0 || count > IDS_MAX || !(t->unigram.scores = malloc(count * sizeof(double))))
-        return error_set(err, ERR_MODEL, "model.vocab: expected a list of [text, score]");
+    if (count == 0 || count > IDS_MAX)
+        return error_set(err, ERR_MODEL, "model.vocab: expected a list of 1 to %d [text, score]",
+                         IDS_MAX);
+    t->unigram.scores = malloc(count * sizeof(double));
+    if (!t->unigram.scores)
+        return error_set(err, ERR_NOMEM, "no memory for %zu scores", count);
     for (size_t i = 0; i < count; i++) {
         const json_t *entry = json_array_get(vocab, i), *text = json_array_get(entry, 0);
         double        score = json_number_value(json_array_get(entry, 1));
@@ -420,8 +423,9 @@ static bool read_metaspace(Tokenizer *t, const json_t *part, Error *err)
                     : json_is_false(json_object_get(part, "add_prefix_space")))
         split.mark_first = MARK_NEVER;
     else if (scheme && strcmp(scheme, "always") != 0)
-        return error_set(err, ERR_MODEL, "pre_tokenizer Metaspace with prepend_scheme "
-                         "\"%s\" is not read", shown(scheme, strlen(scheme)).text);
+        return error_set(err, ERR_MODEL, "pre_tokenizer Metaspace with prepend_scheme \"%s\" is "
+                         "not read (read are always, first, never); give the ids (--ids)",
+                         shown(scheme, strlen(scheme)).text);
     return splitter_add(&t->splitter, split, err);
 }
 
@@ -511,8 +515,9 @@ static bool read_cls_sep(Tokenizer *t, const json_t *part, Error *err)
     const json_t *cls = json_array_get(json_object_get(part, "cls"), 1);
     const json_t *sep = json_array_get(json_object_get(part, "sep"), 1);
 
-    return around_add(&t->before, json_is_integer(cls) ? json_integer_value(cls) : -1, t, err) &&
-           around_add(&t->after, json_is_integer(sep) ? json_integer_value(sep) : -1, t, err);
+    return (around_add(&t->before, json_is_integer(cls) ? json_integer_value(cls) : -1, t, err) &&
+            around_add(&t->after, json_is_integer(sep) ? json_integer_value(sep) : -1, t, err)) ||
+           error_prefix(err, "post_processor");
 }
 
 static bool read_post(Tokenizer *t, const json_t *part, int depth, Error *err)

@@ -79,6 +79,8 @@ bool tokenizer_finish(Tokenizer *t, Error *err);
 /* A tokenizer from the bytes of a tokenizer.json. */
 Tokenizer *tokenizer_from_json(const char *json, size_t length, Error *err);
 typedef struct json_t json_t;
+/* Its object of texts and ids, as vocab.json has it, too; what: its name, for messages. */
+bool tokenizer_json_vocab(Tokenizer *t, json_t *vocab, const char *what, Error *err);
 /* One of its added tokens, as tokenizer_config.json has them, too; `entries` bounds its id. */
 bool tokenizer_json_added(Tokenizer *t, const json_t *token, int64_t id, size_t entries,
                           Error *err);

@@ -6,6 +6,7 @@
 #include <pcre2.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text.h"
 #include "core/utf8.h"
@@ -49,31 +50,99 @@ static const char *class_members(char name, bool *other)
     return NULL;
 }
 
-static void translate(const char *pattern, size_t length, Text *out)
+/* A pattern as it is translated. */
+typedef struct Translation {
+    const char *at, *end;
+    Text       *out;
+    int         depth; /* of brackets */
+    bool        first; /* nothing but ^ stands in them yet */
+    bool        after; /* an inner bracket was closed just now */
+} Translation;
+
+/* Characters of the escape or of [:name:] that begins here; 0: neither. */
+static size_t unit_length(const Translation *t)
 {
-    bool inside = false, first = false; /* of brackets; nothing in them yet */
+    size_t      left = (size_t)(t->end - t->at);
+    const char *stop;
 
-    for (size_t i = 0; i < length; i++) {
-        char        c = pattern[i];
-        bool        escape = c == '\\' && i + 1 < length, other = false;
-        const char *members = escape ? class_members(pattern[i + 1], &other) : NULL;
+    if (left > 1 && *t->at == '\\')
+        return 2;
+    if (left < 4 || t->depth == 0 || memcmp(t->at, "[:", 2) != 0)
+        return 0;
+    stop = memchr(t->at, ']', left);
+    return stop && stop[-1] == ':' && stop > t->at + 2 ? (size_t)(stop - t->at) + 1 : 0;
+}
 
-        if (members && !(inside && other)) {
-            text_add(out, inside ? "" : other ? "[^" : "[");
-            text_add(out, members);
-            text_add(out, inside ? "" : "]");
-        } else {
-            text_add_bytes(out, pattern + i, escape ? 2 : 1);
-        }
-        if (!inside && c == '[') {
-            inside = first = true;
-            continue;
-        }
-        if (inside && c == ']' && !first)
-            inside = false;
-        first = first && c == '^';
-        i += escape;
+static void add_unit(Translation *t, size_t length)
+{
+    bool        inside = t->depth > 0, other = false;
+    const char *members = *t->at == '\\' ? class_members(t->at[1], &other) : NULL;
+
+    if (members && !(inside && other)) {
+        text_add(t->out, inside ? "" : other ? "[^" : "[");
+        text_add(t->out, members);
+        text_add(t->out, inside ? "" : "]");
+    } else {
+        text_add_bytes(t->out, t->at, length);
     }
+}
+
+/* One character within brackets.  Oniguruma's inner brackets are a set that joins the outer one,
+ * PCRE2's are characters: the members are written without them.  Beside them - is no range. */
+static void add_member(Translation *t)
+{
+    bool opens = *t->at == '[', closes = *t->at == ']' && !t->first;
+
+    t->depth += opens - closes;
+    if (*t->at == ']' && !closes)
+        text_add(t->out, "\\]");
+    else if (*t->at == '-' && (t->after || (t->end - t->at > 1 && t->at[1] == '[')))
+        text_add(t->out, "\\-");
+    else if (!opens && (!closes || t->depth == 0))
+        text_add_bytes(t->out, t->at, 1);
+    t->first = opens || (t->first && *t->at == '^');
+    t->after = closes;
+}
+
+/* What PCRE2 has no form of: an inner set of all but its members, and members of both sets. */
+static const char *unread_set(const Translation *t)
+{
+    if (t->depth == 0 || t->end - t->at < 2)
+        return NULL;
+    return memcmp(t->at, "[^", 2) == 0   ? "[^ within brackets"
+           : memcmp(t->at, "&&", 2) == 0 ? "&& within brackets"
+                                         : NULL;
+}
+
+/* NULL, or what is not read. */
+static const char *translate(const char *pattern, size_t length, Text *out)
+{
+    Translation t = { .at = pattern, .end = pattern + length, .out = out };
+
+    while (t.at < t.end) {
+        size_t unit = unit_length(&t);
+
+        if (unit) {
+            add_unit(&t, unit);
+            t.first = t.after = false;
+        } else if (unread_set(&t)) {
+            return unread_set(&t);
+        } else if (t.depth > 0) {
+            add_member(&t);
+        } else {
+            text_add_bytes(out, t.at, 1);
+            t.depth = *t.at == '[';
+            t.first = t.depth > 0;
+        }
+        t.at += unit ? unit : 1;
+    }
+    return NULL;
+}
+
+static bool refuse_pattern(const char *pattern, size_t length, const char *why, Error *err)
+{
+    return error_set(err, ERR_MODEL, "the pattern \"%s\" is not read: %s; give the ids (--ids)",
+                     shown(pattern, length).text, why);
 }
 
 static pcre2_code *compile(const char *pattern, size_t length, Error *err)
@@ -84,6 +153,7 @@ static pcre2_code *compile(const char *pattern, size_t length, Error *err)
     PCRE2_SIZE  offset = 0;
     PCRE2_UCHAR why[160] = "";
     pcre2_code *code;
+    const char *unread;
     Text        text = { 0 };
 
     if (length > PATTERN_MAX) {
@@ -91,10 +161,13 @@ static pcre2_code *compile(const char *pattern, size_t length, Error *err)
                   shown(pattern, length).text, length, PATTERN_MAX);
         return NULL;
     }
-    translate(pattern, length, &text);
-    if (!text_ok(&text)) {
+    unread = translate(pattern, length, &text);
+    if (unread || !text_ok(&text)) {
         text_free(&text);
-        error_set(err, ERR_NOMEM, "no memory for a tokenizer's pattern");
+        if (unread)
+            refuse_pattern(pattern, length, unread, err);
+        else
+            error_set(err, ERR_NOMEM, "no memory for a tokenizer's pattern");
         return NULL;
     }
     code = pcre2_compile((PCRE2_SPTR)text_str(&text), text.length, options, &number, &offset,
@@ -102,8 +175,7 @@ static pcre2_code *compile(const char *pattern, size_t length, Error *err)
     text_free(&text);
     if (!code) {
         pcre2_get_error_message(number, why, sizeof(why));
-        error_set(err, ERR_MODEL, "the pattern \"%s\" is not read: %s; give the ids (--ids)",
-                  shown(pattern, length).text, (const char *)why);
+        refuse_pattern(pattern, length, (const char *)why, err);
     }
     return code;
 }

@@ -190,8 +190,8 @@ TEST(lists_of_queries_are_read)
     assert_int_equal(choice.query_count, 3);
     assert_int_equal(choice.queries[2], 20);
     assert_false(margin_parse_queries("3", &kept, &err));
-    for (int k = 0; k < 5; k++) {
-        static const char *const wrong[] = { "3,,4", "4,3", "-1", "x", "3;4" };
+    for (int k = 0; k < 6; k++) {
+        static const char *const wrong[] = { "3,,4", "4,3", "-1", "x", "3;4", "3," };
 
         choice.query_count = 0;
         assert_false(margin_parse_queries(wrong[k], &choice, &err));
@@ -209,6 +209,11 @@ TEST(what_has_no_numbers_says_why)
     assert_non_null(strstr(err.text, "do not add up"));
     assert_null(margin_view(r->run, buckets, MARGIN_KEPT, &err));
     assert_null(margin_view(r->run, buckets, MARGIN_ENTROPY, &err));
+    result_release(r);
+    r = result_of(s, "lambda"); /* its weights have signs, and what adds up to nearly 0 */
+    assert_non_null(margin_view(r->run, run_view(r->run, "weights"), MARGIN_SUMS, &err));
+    assert_null(margin_view(r->run, run_view(r->run, "weights"), MARGIN_ENTROPY, &err));
+    assert_non_null(strstr(err.text, "signs"));
     result_release(r);
     session_free(s);
 }

@@ -405,6 +405,18 @@ static void patterns_cut_as_their_authors_mean(void **state)
     check_split("\\S+", "a\xE1\xA0\x8E b", "a\xE1\xA0\x8E| |b");
 }
 
+/* In Oniguruma brackets within brackets are a set of their own, which joins the outer one. */
+static void sets_within_brackets_are_joined(void **state)
+{
+    (void)state;
+    check_split(" ?[^(\\s|[.,!?\xE2\x80\xA6])]+", "Hi, you (x)\xE2\x80\xA6", /* BLOOM's */
+                "Hi|,| you| (|x|)\xE2\x80\xA6");
+    check_split("[a[b]-d]+", "abcd-", "ab|c|d-"); /* - is no range there */
+    check_split("[a-[b]]+", "a-b`", "a-b|`");
+    check_split("[[:digit:]\\s]+", "a1 2[]", "a|1 2|[]");
+    check_split("[x[]y]]+", "x]yz", "x]y|z");
+}
+
 /* How many steps a match may take grows with the piece. */
 static void a_long_piece_is_one_match(void **state)
 {
@@ -615,6 +627,10 @@ static void bad_folders_are_refused(void **state)
         { "vocab.json", "{\"a\":0}", "merges.txt", "a b\n", NULL, NULL, NULL, NULL,
           "line 1|not in vocab.json" },
         { "vocab.json", "{\"a\":-1}", "merges.txt", "", NULL, NULL, NULL, NULL, "\"a\"|id" },
+        { "vocab.json", "{\"a\":0,\"b\":0}", "merges.txt", "", NULL, NULL, NULL, NULL,
+          "vocab.json|\"a\"|\"b\"|id 0" },
+        { "vocab.txt", "[UNK]\na", "tokenizer_config.json", "{\"added_tokens_decoder\":{\"7\":{}}}",
+          NULL, NULL, NULL, NULL, "added_tokens_decoder|\"7\"|content" },
         { "vocab.json", "{\"a\":0}", "merges.txt", "", "tokenizer_config.json",
           "{\"tokenizer_class\":\"RobertaTokenizer\"}", NULL, NULL, "RobertaTokenizer|--ids" },
     };
@@ -642,6 +658,14 @@ static void what_is_not_read_is_named(void **state)
                     "\"Isolated\",\"invert\":true}"), "invert");
     refuse_json(PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":"
                     "\"Isolated\"}"), "pattern|\"(\"");
+    refuse_json(PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a-z&&[^b]]\"},\"behavior\":"
+                    "\"Isolated\"}"),
+                "pattern|[a-z&&[^b]]|&&|--ids");
+    refuse_json(PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[^b]]\"},\"behavior\":"
+                    "\"Isolated\"}"),
+                "pattern|[a[^b]]|[^|--ids");
+    refuse_json(PRE("{\"type\":\"Metaspace\",\"prepend_scheme\":\"second\"}"),
+                "Metaspace|second|always, first, never|--ids");
     refuse_json(PRE("{\"type\":\"Split\"}"), "Split|pattern");
     refuse_json("{" SIMPLE ",\"normalizer\":{\"type\":\"Nmt\"}}", "normalizer|\"Nmt\"");
     refuse_json("{" SIMPLE ",\"post_processor\":{\"type\":\"Other\"}}", "post_processor|Other");
@@ -675,7 +699,8 @@ static void what_is_wrong_is_named(void **state)
     refuse_json("{" SIMPLE ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":"
                 "[{\"SpecialToken\":{\"id\":\"x\"}}]}}", "special_tokens|\"x\"");
     refuse_json("{" SIMPLE ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"x\",7],"
-                "\"sep\":[\"y\",0]}}", "id 7|0 to 1");
+                "\"sep\":[\"y\",0]}}",
+                "post_processor|id 7|0 to 1");
 }
 
 static void bad_texts_are_refused(void **state)
@@ -787,6 +812,15 @@ static void gguf_names_its_split(void **state)
     assert_int_equal(t->before.count, 1);
     assert_string_equal(tokenizer_notes(t), "");
     tokenizer_free(t);
+    w = byte_level_keys("llama-bpe");
+    key_u32(&w, KEY("bos_token_id"), 0);
+    t = tokenizer_of_keys(&w);
+    assert_int_equal(t->before.count, 1); /* older files do not say so */
+    tokenizer_free(t);
+    key_bool(&w, KEY("add_bos_token"), 0);
+    t = tokenizer_of_keys(&w);
+    assert_int_equal(t->before.count, 0);
+    tokenizer_free(t);
     w = byte_level_keys(NULL);
     t = tokenizer_of_keys(&w);
     assert_non_null(strstr(tokenizer_notes(t), "tokenizer.ggml.pre"));
@@ -833,6 +867,8 @@ static void gguf_joins_by_score(void **state)
     t = tokenizer_of_keys(&w);
     assert_string_equal(tokenizer_kind(t), "unigram");
     check_ids(t, "ab ab", IDS(9, 10));
+    assert_int_equal(t->before.count, 0);
+    assert_int_equal(t->after.count, 1); /* </s> ends a text unless the file says otherwise */
     tokenizer_free(t);
 }
 
@@ -908,6 +944,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(longest_added_token_is_taken_first),
         cmocka_unit_test(heap_joins_as_a_plain_search_does),
         cmocka_unit_test(patterns_cut_as_their_authors_mean),
+        cmocka_unit_test(sets_within_brackets_are_joined),
         cmocka_unit_test(a_long_piece_is_one_match),
         cmocka_unit_test(unknown_characters_become_bytes),
         cmocka_unit_test(unigram_takes_the_largest_sum),
