@@ -143,6 +143,10 @@ end)
 check.case("errors have the script's line", function()
   attn.pattern { id = "bad", row = function(_, row) row:add("x") end }
   assert(check.refuses("SCRIPT", attn.run, "bad", { n = 4 }):find("define.lua:%d+:"))
+  for _, key in ipairs { 0.5, -9e15, 9e15, 0 / 0 } do
+    attn.pattern { id = "bad", row = function(_, row) row:add(key) end }
+    assert(check.refuses("SCRIPT", attn.run, "bad", { n = 4 }):find("expected a whole number"))
+  end
   attn.pattern { id = "bad", row = function() error("on purpose") end }
   assert(check.refuses("SCRIPT", attn.run, "bad", { n = 4 }):find("define.lua:%d+: on purpose"))
   attn.pattern { id = "bad", row = function(_, row) row:range(0, 1, "windo") end }

@@ -17,7 +17,7 @@
  *     palette NAME                   the same of the colours on the screen, each once
  *     plain                          ASCII without colours
  *     has TEXT | lacks TEXT          now, or as soon as the frame being drawn is whole
- *     inked LEAST                    cells with a background, or a shade, in a colour, at least
+ *     inked LEAST                    so many cells with a background or a coloured shade, as has
  *     signal NAME | hangup           to the program; hangup closes the terminal
  *     stopped | continue             by job control
  *     exit STATUS | killed SIGNAL    how it ends
@@ -75,6 +75,16 @@ static bool frame_shows(Run *r, const char *text, bool there)
         take_output(r, 10);
     return shows(r, text) == there ||
            fail(r, there ? "not on the screen:" : "on the screen:", text);
+}
+
+/* A picture comes after the numbers of its pane. */
+static bool frame_inked(Run *r, const char *least)
+{
+    double until = now_ms() + FRAME;
+
+    while (count_inked(r) < atoi(least) && now_ms() < until)
+        take_output(r, 10);
+    return count_inked(r) >= atoi(least) || fail(r, "fewer than", least);
 }
 
 /* Waits for a change of the program's state. */
@@ -174,23 +184,31 @@ static bool compare_text(Run *r, const char *heading, char *text)
     return same;
 }
 
-static bool compare_screen(Run *r, const char *name)
+/* What `now` makes of the screen, once the program rests, or as soon as it is what is wanted. */
+static bool compare_settled(Run *r, const char *heading, char *(*now)(Run *r))
 {
-    char   heading[128], *wanted, *text;
+    char  *wanted, *text;
     double until;
 
     if (!settle(r))
         return false;
-    snprintf(heading, sizeof(heading), "%s %dx%d", name, r->cols, r->rows);
     wanted = r->update ? NULL : expected(r, heading);
-    text = screen_text(r);
+    text = now(r);
     for (until = now_ms() + FRAME; wanted && strcmp(text, wanted) && now_ms() < until;) {
         take_output(r, 50);
         free(text);
-        text = screen_text(r);
+        text = now(r);
     }
     free(wanted);
     return compare_text(r, heading, text);
+}
+
+static bool compare_screen(Run *r, const char *name)
+{
+    char heading[128];
+
+    snprintf(heading, sizeof(heading), "%s %dx%d", name, r->cols, r->rows);
+    return compare_settled(r, heading, screen_text);
 }
 
 /* ---- colours ---------------------------------------------------------------- */
@@ -243,20 +261,24 @@ static void write_colours(Run *r, const char *name, bool back, FILE *out)
     fputs("\n", out);
 }
 
-static bool compare_palette(Run *r, const char *name)
+static char *screen_colours(Run *r)
 {
-    char   heading[128], *text = NULL;
+    char  *text = NULL;
     size_t length = 0;
-    FILE  *out;
+    FILE  *out = open_memstream(&text, &length);
 
-    if (!settle(r))
-        return false;
-    out = open_memstream(&text, &length);
     write_colours(r, "fore", false, out);
     write_colours(r, "back", true, out);
     fclose(out);
+    return text;
+}
+
+static bool compare_palette(Run *r, const char *name)
+{
+    char heading[128];
+
     snprintf(heading, sizeof(heading), "palette %s %dx%d", name, r->cols, r->rows);
-    return compare_text(r, heading, text);
+    return compare_settled(r, heading, screen_colours);
 }
 
 static bool expect_plain(Run *r)
@@ -396,7 +418,7 @@ static bool step(Run *r, char *line)
     if (!strcmp(verb, "lacks"))
         return frame_shows(r, rest, false);
     if (!strcmp(verb, "inked"))
-        return count_inked(r) >= atoi(rest) || fail(r, "fewer than", rest);
+        return frame_inked(r, rest);
     if (!strcmp(verb, "signal"))
         return kill(r->pid, signal_of(rest)) == 0;
     if (!strcmp(verb, "hangup"))

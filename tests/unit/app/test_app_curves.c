@@ -101,6 +101,20 @@ TEST(traces_are_curves)
     session_free(s);
 }
 
+/* Numbers of one stage count its iterations; of several, the steps of the run. */
+TEST(traces_of_several_stages_are_over_steps)
+{
+    Session *s = session_on("synthetic:normal(n=16,d=8)");
+    Result  *one = result_of(s, "sinkhorn(block=4,sinkhorn_iters=3)");
+    Result  *several = result_of(s, "reversible(layers=2)");
+
+    assert_string_equal(derived(one, "trace")->rows, "iteration");
+    assert_string_equal(derived(several, "trace")->rows, "step");
+    result_release(one);
+    result_release(several);
+    session_free(s);
+}
+
 /* The figure of a command line. */
 static bool text_of(Session *s, const char *const *words, int count, Text *out,
                     Error *err)

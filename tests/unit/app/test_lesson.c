@@ -68,6 +68,8 @@ TEST(what_is_wrong_is_said_with_its_place)
         { HEAD SHOW "task = 'do', done = function() end" TAIL, "step 1: solution: it is missing" },
         { HEAD SHOW "ask = { 'q', answer = 4 }" TAIL, "answer: a number comes from a run" },
         { HEAD SHOW "ask = { 'q', choices = { 'a' }, answer = 1 }" TAIL, "at least two" },
+        { HEAD SHOW "ask = { 'q', choices = { 'a', 5 }, answer = 1 }" TAIL, "each is a text" },
+        { HEAD SHOW "ask = { 'q', choices = { 'a', { 5 } }, answer = 1 }" TAIL, "each is a text" },
         { HEAD SHOW "ask = { 'q', choices = { 'a', 'b' }, answer = 3 }" TAIL, "1 to 2" },
         { HEAD SHOW "ask = { choices = { 'a', 'b' }, answer = 1 }" TAIL, "the question comes" },
         { HEAD SHOW "now = 3" TAIL, "step 1: now: expected a text" },

@@ -151,6 +151,10 @@ TEST(a_budget_reads_some_rows_and_says_so)
     check_near("share", 0, margin.share, 7.0 / N);
     check_near("all columns", 0, all, N); /* rows that were read stand for all */
     margin_free(&margin);
+    margin = margin_of(r, "weights", MARGIN_SUMS, 1, -1, 1); /* less than a row has: one is read */
+    check_near("share", 0, margin.share, 1.0 / N);
+    check_near("the row in the middle", 0, margin.row[N / 2], 1);
+    margin_free(&margin);
     result_release(r);
     session_free(s);
 }

@@ -324,6 +324,20 @@ TEST(only_what_is_claimed_is_drawn)
     plot_free(plot);
 }
 
+/* A value beyond the axis lies on its end. */
+TEST(the_axis_of_exponents_ends)
+{
+    ExponentRow   row = { .name = "full", .measured = { { -7, 0, 0, true, false },
+                                                        { 9, 0, 0, true, false } } };
+    ExponentChart chart = { "title", "caption", "a machine", &row, 1 };
+    Error         err = ERROR_INIT;
+    Plot         *plot = exponents_plot(&chart, &err);
+
+    CHECK(plot, "%s", err.text);
+    CHECK(plot->x.lo == -2 && plot->x.hi == 5.5, "from %g to %g", plot->x.lo, plot->x.hi);
+    plot_free(plot);
+}
+
 static bool draw_row(const ExponentRow *row, double inch, Text *bytes, Error *err)
 {
     ExponentChart chart = { "title", "caption", "a machine", row, 1 };

@@ -548,6 +548,32 @@ TEST(what_was_not_run_is_a_record)
     results_free(&rows);
 }
 
+/* A parameter that does not bind never will; another machine may have the device that this one
+ * lacks. */
+TEST(what_only_a_device_does_not_support_is_run_again)
+{
+    char            path[64], line[240];
+    Results         rows;
+    Error           err = ERROR_INIT;
+    SweepOutcome o;
+
+    setenv("ATTNSCOPE_DEVICE_LIBRARY", "/nowhere.so", 1);
+    snprintf(path, sizeof(path), "%s/d.jsonl", folder);
+    snprintf(line, sizeof(line),
+             "sweep -m bigbird -p window=3,-1 -n 16 -d 8 --threads 1 --device cpu,cuda --resume "
+             "-o %s", path);
+    o = sweep_file(line, &rows, &err);
+    CHECK(o.points == 4 && o.ok == 1 && o.failed == 3, "%d points, %d measured", o.points, o.ok);
+    for (int i = 0; i < rows.count; i++)
+        assert_true(rows.rows[i].ok || !strcmp(rows.rows[i].status, "UNSUPPORTED"));
+    results_free(&rows);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.before, 2); /* on the CPU: the measured one and that without a meaning */
+    assert_int_equal(o.now, 2);
+    results_free(&rows);
+    unsetenv("ATTNSCOPE_DEVICE_LIBRARY");
+}
+
 TEST(growth_is_forecast)
 {
     static const int64_t n[] = { 64, 128 };
@@ -643,7 +669,7 @@ static int make_folder(void **state)
 
 static int drop_folder(void **state)
 {
-    static const char *const names[] = { "k", "n", "v", "b" };
+    static const char *const names[] = { "k", "n", "v", "b", "d" };
     char                     path[64];
 
     (void)state;

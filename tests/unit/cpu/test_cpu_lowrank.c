@@ -277,4 +277,32 @@ TEST(every_kind_of_logits)
     }
 }
 
+/* A row of folded logits ends where `left` does not: memory behind the scratch of the rows keeps
+ * what stands there. */
+TEST(folded_logits_stay_in_their_row)
+{
+    enum { N = 7, FOLD = 2000, BEHIND = 8 << 10, ROOM = 20 << 10 };
+    Fixture     f = fixture_new(1, 8);
+    LogitAttend in = { .kind = LOGITS_FOLDED, .n = N, .v = fixture_normal(&f, 1, N, 3, 1),
+                       .left = some(&f, true, 2, N, FOLD), .right = some(&f, true, 2, N, 1) };
+    LogitResult out = { fixture_tensor(&f, DT_F32, 2, N, 3),
+                        tensor_with_rank(fixture_tensor(&f, DT_F64, 1, 2, N), 2) };
+    ArenaMark   mark = arena_mark(f.run->arena);
+    char       *room = arena_alloc(f.run->arena, ROOM, 1), *again, before[ROOM];
+
+    assert_non_null(room);
+    memset(room, 0x5a, ROOM);
+    arena_release(f.run->arena, mark);
+    memcpy(before, room, ROOM); /* what a release leaves */
+    assert_ptr_equal(arena_alloc(f.run->arena, 1, 1), room); /* as scratch of the operation is */
+    arena_release(f.run->arena, mark);
+    cpu_logit_attend(f.run, &in, &out);
+    check_attend(&in, &out);
+    again = arena_alloc(f.run->arena, ROOM, 1);
+    assert_ptr_equal(again, room);
+    assert_memory_equal(again + BEHIND, before + BEHIND, ROOM - BEHIND);
+    arena_release(f.run->arena, mark);
+    fixture_free(&f);
+}
+
 SUITE(NULL, NULL)

@@ -827,6 +827,25 @@ TEST(stages_are_named_however_near_they_are)
     CHECK(numbered > 6 && numbered < 48, "%d of 54 are numbers", numbered);
 }
 
+/* A stage may come twice, one after the other: its number and its name are the same. */
+TEST(a_stage_that_comes_again_is_in_the_key_once)
+{
+    View    view;
+    Figure *figure = matrices(&view, 1, "m");
+    Plot   *plot = stages_plot(0.02);
+    Text    out = { 0 };
+    int     count = 0;
+
+    plot_guide(plot, "attend", true, 1.06);
+    panel_init_plot(&figure->panels[0], plot, "p");
+    words_of(figure, 3.25, &out);
+    for (const char *at = text_str(&out); (at = strstr(at, "aria-label=\"attend\"")); at++)
+        count++;
+    assert_int_equal(count, 1);
+    text_free(&out);
+    figure_free(figure);
+}
+
 /* Words beside points are not read as one: air is between them. */
 TEST(names_of_points_do_not_touch)
 {

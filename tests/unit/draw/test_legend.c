@@ -145,6 +145,44 @@ TEST(causes_that_lie_over_others_are_named)
     text_free(&key);
 }
 
+/* The words of a figure's key, as those of a preset. */
+static void words_key(const char *const *words, int count, Text *out)
+{
+    Session       *session = session_new(NULL);
+    Call           call;
+    FigureRun      drawing;
+    Error          err = ERROR_INIT;
+    PictureOptions options = { .head = 0 };
+    LegendItem     items[32];
+    Figure        *figure;
+
+    CHECK(call_parse(&call, words, count, &err) &&
+              figure_run_make(session, &call, false, &drawing, &err), "%s", err.text);
+    figure = picture_of_panels(drawing.panels, drawing.count, &options, &err);
+    CHECK(figure, "%s", err.text);
+    text_clear(out);
+    for (int k = 0, most = figure_legend(figure, items, 32); k < most; k++)
+        text_addf(out, "%s%s|", k ? "" : "|", items[k].text);
+    figure_free(figure);
+    figure_run_free(&drawing);
+    session_free(session);
+}
+
+/* Numbers behind other items have a word before them; alone they need none. */
+TEST(numbers_behind_other_items_are_named)
+{
+    static const char *const words[] = { "figure", "reformer(block=8):buckets", "-n", "32",
+                                         "window" };
+    Text key = { 0 };
+
+    words_key(words, 4, &key);
+    CHECK(!strncmp(text_str(&key), "|0|1|", 5) && !strchr(text_str(&key), ':'), "%s",
+          text_str(&key));
+    words_key(words, 5, &key);
+    CHECK(strstr(text_str(&key), "|buckets:|0|1|"), "%s", text_str(&key));
+    text_free(&key);
+}
+
 /* ---- random figures ----------------------------------------------------------- */
 
 static const char *one_of(uint32_t *state, const char *const *list, int count)

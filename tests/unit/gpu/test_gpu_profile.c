@@ -377,6 +377,10 @@ TEST(names_are_as_in_the_source)
         kernel_name_text(names[i][0], text, sizeof(text));
         assert_string_equal(text, names[i][1]);
     }
+    memset(text, '.', sizeof(text));
+    kernel_name_text(names[1][0], text, 8);
+    assert_string_equal(text, "attend_"); /* what there is room for, and no byte behind it */
+    assert_int_equal(text[8], '.');
 }
 
 static const char *long_stage(const void *context, int stage)

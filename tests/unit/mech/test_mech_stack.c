@@ -235,6 +235,29 @@ TEST(reversible_memory_does_not_grow_with_depth)
     fixture_free(&f);
 }
 
+static int64_t reversible_peak(int64_t width, const char *params)
+{
+    Fixture f = fixture_new(8);
+    int64_t peak;
+
+    f.x = tensor_with_rank(fixture_draw(&f, "x", 1, 8, width), 2);
+    f.tensor_count = 0;
+    assert_int_equal(fixture_run_at(&f, "reversible", params, false, false, 0)->err.code, ERR_NONE);
+    peak = arena_peak(f.run->arena);
+    fixture_free(&f);
+    return peak;
+}
+
+/* Streams of 16 channels either way, and the output has 32 channels or 16.  The sum of both streams
+ * is gone when the layers are undone, which takes as much memory as the way up. */
+TEST(reversible_sum_is_freed_before_the_way_down)
+{
+    int64_t halves = reversible_peak(32, "layers=2,heads=2,split=channels");
+    int64_t copies = reversible_peak(16, "layers=2,heads=2,split=duplicate");
+
+    assert_int_equal(halves - copies, 8 * 16 * (int64_t)sizeof(float));
+}
+
 TEST(streams_may_be_halves_of_the_channels)
 {
     Fixture f = stack_new(WIDTH), odd = stack_new(5);

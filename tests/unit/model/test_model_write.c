@@ -5,6 +5,7 @@
 #include "model/dot.h"
 #include "model/forward.h"
 #include "model/generate.h"
+#include "model/swap.h"
 
 /* ---- writing ------------------------------------------------------------- */
 
@@ -187,6 +188,33 @@ static void test_kernels_end(void **state)
         assert_null(dot_kernel_at(beyond));
 }
 
+/* Rows are the same where each run of each row is, from the first to the last. */
+static void test_rows_are_compared(void **state)
+{
+    static const int64_t    offset[] = { 0, 1, 2, 3 };
+    static const PatternRun runs[] = { { 0, 1, 1, COMPONENT_OTHER }, { 0, 2, 1, COMPONENT_OTHER },
+                                       { 1, 2, 1, COMPONENT_OTHER } };
+    PatternShape shape = { .heads = 1, .n = 3, .m = 3 };
+    Arena       *arena = arena_new();
+    Pattern     *whole = pattern_stored(arena, shape, offset, runs, false);
+    bool         failed;
+
+    (void)state;
+    assert_true(pattern_rows_same(whole, whole, 3, &failed));
+    assert_false(failed);
+    for (int row = 0; row < 3; row++) {
+        PatternRun changed[3];
+
+        memcpy(changed, runs, sizeof(runs));
+        changed[row].start = 2 - changed[row].start;
+        changed[row].count = 1;
+        assert_false(pattern_rows_same(whole, pattern_stored(arena, shape, offset, changed, false),
+                                       3, &failed));
+        assert_false(failed);
+    }
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_draws),
         cmocka_unit_test(test_dots),
         cmocka_unit_test(test_kernels_end),
+        cmocka_unit_test(test_rows_are_compared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,6 +296,31 @@ TEST(few_cells_and_whole_rows_are_compared_alike)
     }
 }
 
+/* A window of three weighs one key behind what a causal query sees: exact attention weighs it 0, in
+ * few cells and in whole rows. */
+TEST(a_cell_behind_what_a_query_sees_has_no_exact_mass)
+{
+    Fixture f = fixture_new(2, 64, 16, 1);
+    double  mass, variation, kl;
+    Quality q;
+    Error   err = ERROR_INIT;
+    Run    *run, *exact;
+
+    f.spec.causal = true;
+    exact = viewed_run(&f, "full", "");
+    f.spec.causal = false;
+    run = viewed_run(&f, "window", "window=3");
+    run->spec.causal = true; /* of the reference only: these cells are no causal run's */
+    sums_by_definition(run, exact, &mass, &variation, &kl);
+    assert_true(quality_measure(run, &q, &err));
+    CHECK_WITHIN(q.mass_mean.value, mass, 1e-6);
+    CHECK_WITHIN(q.total_variation.value, variation, 1e-6);
+    assert_non_null(q.kl_lacks); /* infinite */
+    run_free(run);
+    run_free(exact);
+    fixture_free(&f);
+}
+
 static bool covers(Number mean, Number margin, Number truth)
 {
     assert_true(mean.valid && margin.valid && truth.valid);
