@@ -96,9 +96,18 @@ class Bench:
         record = json.loads(done.stdout)
         if record["status"] != "OK":
             raise RuntimeError(record["message"])
+        parts = record["flops"]["counted_parts"]
+        self.products = parts["score"] + parts["mixing"]
         if self.options.cpu:
             return [record["cpu_ms"]]
         return [record["time_ms"]["median"]]
+
+    def peak(self):
+        """Multiply-adds a second of the machine, as FLOPs, by as many threads: `roofline`."""
+        done = subprocess.run([self.options.attnscope, "roofline", "full", "-n", "64", "-t",
+                               str(self.options.threads), "--json"], env=OURS, check=True,
+                              capture_output=True, text=True)
+        return json.loads(done.stdout)["ceilings"]["peak"]
 
     def theirs(self, form, repeats):
         clock = time.process_time if self.options.cpu else time.perf_counter
@@ -123,12 +132,19 @@ class Bench:
         """Times of both sides at n, in turns: medians, and all of them."""
         forms, tensors = self.forms(case, n)
         name = self.fastest(forms)
-        words, ours, theirs = self.words(case, n, tensors), [], []
+        words, ours, theirs, peaks = self.words(case, n, tensors), [], [], []
         for _ in range(self.options.rounds):
+            if self.options.peak:
+                peaks.append(self.peak())
             ours += self.ours(words, self.options.repeats)
             theirs += self.theirs(forms[name], self.options.repeats)
-        return dict(n=n, form=name, ours=statistics.median(ours),
-                    theirs=statistics.median(theirs), samples=[ours, theirs])
+        timed = dict(n=n, form=name, ours=statistics.median(ours),
+                     theirs=statistics.median(theirs), samples=[ours, theirs])
+        if peaks:
+            # Two threads of processor time are one after the other.
+            threads = self.options.threads if self.options.cpu else 1
+            timed["share"] = 1e3 * threads * self.products / timed["theirs"] / max(peaks)
+        return timed
 
     def exponent(self, case, first, last):
         """Of attnscope's times between two sizes, the least of some turns: neighbours slow a
@@ -163,6 +179,16 @@ class Bench:
         return row
 
 
+def peak_lines(row):
+    """What PyTorch's products leave to gain; a share is of the FLOPs that attnscope counts."""
+    for timed in row["timed"]:
+        yield (f"| {row['mechanism']} | {timed['n']} | {timed['share']:.2f} | "
+               f"{1 / timed['share']:.2f} | {timed['theirs'] / timed['ours']:.2f} | "
+               f"{timed['form']} |")
+
+
+PEAK_HEAD = ("| mechanism | n | PyTorch, share of the peak | largest ratio | ratio | form |\n"
+             "|---|---|---|---|---|---|")
 HEAD = ("| mechanism | n | attnscope, ms | PyTorch, ms | ratio | form | exponent | PyTorch's "
         "| claimed | difference |\n|---|---|---|---|---|---|---|---|---|---|")
 
@@ -207,6 +233,9 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare outputs, time nothing")
     parser.add_argument("--cpu", action="store_true",
                         help="processor time instead of wall time, for a busy machine")
+    parser.add_argument("--peak", action="store_true",
+                        help="a second table: the share of the machine's multiply-adds that "
+                             "PyTorch's products reach, and the largest ratio that this leaves")
     parser.add_argument("--rounds", type=int, default=3, help="turns of both sides (3)")
     parser.add_argument("--repeats", type=int, default=5, help="runs of a turn (5)")
     parser.add_argument("--no-exponent", action="store_true", help="only the sizes of the table")
@@ -234,6 +263,10 @@ def main():
                 continue
             for line in lines(rows[-1]):
                 print(line, flush=True)
+    if options.peak:
+        print("\n" + PEAK_HEAD)
+        for row in rows:
+            print("\n".join(peak_lines(row)), flush=True)
     if options.json:
         with open(options.json, "w") as out:
             json.dump(dict(machine=machine(options), rows=rows), out, indent=1)
