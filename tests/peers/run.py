@@ -39,6 +39,7 @@ OURS = {k: v for k, v in os.environ.items() if k not in WANTED}
 class Bench:
     def __init__(self, options, folder):
         self.options, self.folder, self.made = options, folder, {}
+        self.most = 0  # multiply-adds: the largest of all turns, since neighbours disturb some
 
     def inputs(self, n, h=HEADS):
         """(tensors, file for q, k, v, file for x) of this size; the file is written once."""
@@ -102,12 +103,14 @@ class Bench:
             return [record["cpu_ms"]]
         return [record["time_ms"]["median"]]
 
-    def peak(self):
-        """Multiply-adds a second of the machine, as FLOPs, by as many threads: `roofline`."""
+    def take_peak(self):
+        """Multiply-adds of the machine, as FLOPs a second of one thread, or of all: `roofline`.
+        Processor time counts threads one after the other."""
+        threads = 1 if self.options.cpu else self.options.threads
         done = subprocess.run([self.options.attnscope, "roofline", "full", "-n", "64", "-t",
-                               str(self.options.threads), "--json"], env=OURS, check=True,
+                               str(threads), "--json"], env=OURS, check=True,
                               capture_output=True, text=True)
-        return json.loads(done.stdout)["ceilings"]["peak"]
+        self.most = max(self.most, json.loads(done.stdout)["ceilings"]["peak"])
 
     def theirs(self, form, repeats):
         clock = time.process_time if self.options.cpu else time.perf_counter
@@ -132,19 +135,14 @@ class Bench:
         """Times of both sides at n, in turns: medians, and all of them."""
         forms, tensors = self.forms(case, n)
         name = self.fastest(forms)
-        words, ours, theirs, peaks = self.words(case, n, tensors), [], [], []
+        words, ours, theirs = self.words(case, n, tensors), [], []
         for _ in range(self.options.rounds):
             if self.options.peak:
-                peaks.append(self.peak())
+                self.take_peak()
             ours += self.ours(words, self.options.repeats)
             theirs += self.theirs(forms[name], self.options.repeats)
-        timed = dict(n=n, form=name, ours=statistics.median(ours),
-                     theirs=statistics.median(theirs), samples=[ours, theirs])
-        if peaks:
-            # Two threads of processor time are one after the other.
-            threads = self.options.threads if self.options.cpu else 1
-            timed["share"] = 1e3 * threads * self.products / timed["theirs"] / max(peaks)
-        return timed
+        return dict(n=n, form=name, ours=statistics.median(ours), products=self.products,
+                    theirs=statistics.median(theirs), samples=[ours, theirs])
 
     def exponent(self, case, first, last):
         """Of attnscope's times between two sizes, the least of some turns: neighbours slow a
@@ -179,11 +177,12 @@ class Bench:
         return row
 
 
-def peak_lines(row):
-    """What PyTorch's products leave to gain; a share is of the FLOPs that attnscope counts."""
+def peak_lines(row, peak):
+    """What PyTorch's products leave to gain; they are those of scores and sums of values."""
     for timed in row["timed"]:
-        yield (f"| {row['mechanism']} | {timed['n']} | {timed['share']:.2f} | "
-               f"{1 / timed['share']:.2f} | {timed['theirs'] / timed['ours']:.2f} | "
+        share = 1e3 * timed["products"] / timed["theirs"] / peak
+        yield (f"| {row['mechanism']} | {timed['n']} | {share:.2f} | "
+               f"{1 / share:.2f} | {timed['theirs'] / timed['ours']:.2f} | "
                f"{timed['form']} |")
 
 
@@ -264,9 +263,9 @@ def main():
             for line in lines(rows[-1]):
                 print(line, flush=True)
     if options.peak:
-        print("\n" + PEAK_HEAD)
+        print(f"\npeak: {1e-9 * bench.most:.1f} GFLOP/s\n\n" + PEAK_HEAD)
         for row in rows:
-            print("\n".join(peak_lines(row)), flush=True)
+            print("\n".join(peak_lines(row, bench.most)), flush=True)
     if options.json:
         with open(options.json, "w") as out:
             json.dump(dict(machine=machine(options), rows=rows), out, indent=1)
