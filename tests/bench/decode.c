@@ -6,7 +6,9 @@
  * (DecodeCost.step_bytes) in float32.  The reading takes as many bytes by the same threads, in turn
  * with the step, round after round: one float of every cache line, no arithmetic but a sum.
  *
- *     build/tests/bench/decode [rounds]
+ * With one thread both are processor time, which other programs disturb little.
+ *
+ *     build/tests/bench/decode [rounds [threads]]
  */
 #include "attn/run.h"
 #include "core/rng.h"
@@ -39,6 +41,8 @@ typedef struct Bench {
     float   *bytes; /* 2 HEADS KEYS SIZE of them, to read */
 } Bench;
 
+static double (*now)(void) = clock_wall;
+
 /* ---- the step ------------------------------------------------------------------- */
 
 typedef struct Watch {
@@ -52,14 +56,14 @@ static void look(void *context, const Run *run, const Stage *stage)
     const char *kept = run->mechanism->kept_stage;
 
     if (w->kept)
-        w->start = clock_wall();
+        w->start = now();
     w->kept = kept && stage && !strcmp(stage->name, kept);
 }
 
 /* Seconds; NaN: it failed.  *bytes of the closed form, of float32. */
 static double time_step(Bench *b, const char *id, double *bytes)
 {
-    Watch   watch = { .start = clock_wall() };
+    Watch   watch = { .start = now() };
     RunSpec spec = { .mechanism = mechanism_find(id), .q = b->q, .k = b->k, .v = b->v,
                      .causal = true, .threads = b->threads, .seed = 1, .observer = look,
                      .observer_context = &watch };
@@ -68,9 +72,9 @@ static double time_step(Bench *b, const char *id, double *bytes)
 
     if (!run)
         return (double)NAN;
-    watch.start = clock_wall();
+    watch.start = now();
     run_execute(run);
-    seconds = clock_wall() - watch.start;
+    seconds = now() - watch.start;
     if (run->err.code != ERR_NONE) {
         fprintf(stderr, "decode: %s: %s\n", id, run->err.text);
         seconds = (double)NAN;
@@ -106,10 +110,10 @@ static void read_item(void *context, int64_t item, int worker)
 static double time_reading(const Bench *b, double bytes)
 {
     Reading x = { .bytes = b->bytes, .floats = (int64_t)(bytes / (double)sizeof(float)) };
-    double  start = clock_wall();
+    double  start = now();
 
     threads_run(b->threads, (x.floats + ITEM - 1) / ITEM, read_item, &x);
-    return clock_wall() - start;
+    return now() - start;
 }
 
 /* ---- rounds --------------------------------------------------------------------- */
@@ -132,10 +136,10 @@ static void take(Bench *b, Samples *s, size_t at, int round)
     s->ratio[at][round] = step / reading;
 }
 
-static void print(Samples *s, int rounds)
+static void print(Samples *s, int rounds, int threads)
 {
-    printf("one query over %d keys, h=%d d=%d f32, 2 threads, median of %d rounds\n", KEYS, HEADS,
-           SIZE, rounds);
+    printf("one query over %d keys, h=%d d=%d f32, %d threads, median of %d rounds\n", KEYS, HEADS,
+           SIZE, threads, rounds);
     for (size_t x = 0; x < STEPS; x++)
         printf("  %-13s %6.2f MiB  step %7.3f ms, reading alone %7.3f ms, ratio %6.2f  (quartiles "
                "%.2f .. %.2f)\n", steps[x], s->bytes[x] / (1 << 20),
@@ -154,12 +158,12 @@ static Tensor normal(Bench *b, int64_t rows, Rng *rng)
     return t;
 }
 
-static bool bench_init(Bench *b)
+static bool bench_init(Bench *b, int threads)
 {
     Rng     rng = rng_named(1, "bench");
     int64_t floats = (int64_t)2 * HEADS * KEYS * SIZE;
 
-    *b = (Bench){ .arena = arena_new(), .runs = arena_new(), .threads = threads_new(2) };
+    *b = (Bench){ .arena = arena_new(), .runs = arena_new(), .threads = threads_new(threads) };
     if (!b->arena || !b->runs || !b->threads)
         return false;
     b->q = normal(b, 1, &rng);
@@ -175,16 +179,18 @@ int main(int argc, char **argv)
 {
     static Samples s;
     int            rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
+    int            threads = argc > 2 && atoi(argv[2]) == 1 ? 1 : 2;
     Bench          bench;
 
-    if (!bench_init(&bench)) {
+    now = threads == 1 ? clock_cpu : clock_wall;
+    if (!bench_init(&bench, threads)) {
         fprintf(stderr, "decode: not enough memory for %d keys\n", KEYS);
         return 1;
     }
     for (int round = 0; round < rounds; round++)
         for (size_t x = 0; x < STEPS; x++)
             take(&bench, &s, x, round);
-    print(&s, rounds);
+    print(&s, rounds, threads);
     threads_free(bench.threads);
     arena_free(bench.runs);
     arena_free(bench.arena);

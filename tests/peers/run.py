@@ -39,6 +39,7 @@ OURS = {k: v for k, v in os.environ.items() if k not in WANTED}
 class Bench:
     def __init__(self, options, folder):
         self.options, self.folder, self.made = options, folder, {}
+        self.most = 0  # multiply-adds: the largest of all turns, since neighbours disturb some
 
     def inputs(self, n, h=HEADS):
         """(tensors, file for q, k, v, file for x) of this size; the file is written once."""
@@ -96,9 +97,20 @@ class Bench:
         record = json.loads(done.stdout)
         if record["status"] != "OK":
             raise RuntimeError(record["message"])
+        parts = record["flops"]["counted_parts"]
+        self.products = parts["score"] + parts["mixing"]
         if self.options.cpu:
             return [record["cpu_ms"]]
         return [record["time_ms"]["median"]]
+
+    def take_peak(self):
+        """Multiply-adds of the machine, as FLOPs a second of one thread, or of all: `roofline`.
+        Processor time counts threads one after the other."""
+        threads = 1 if self.options.cpu else self.options.threads
+        done = subprocess.run([self.options.attnscope, "roofline", "full", "-n", "64", "-t",
+                               str(threads), "--json"], env=OURS, check=True,
+                              capture_output=True, text=True)
+        self.most = max(self.most, json.loads(done.stdout)["ceilings"]["peak"])
 
     def theirs(self, form, repeats):
         clock = time.process_time if self.options.cpu else time.perf_counter
@@ -125,9 +137,11 @@ class Bench:
         name = self.fastest(forms)
         words, ours, theirs = self.words(case, n, tensors), [], []
         for _ in range(self.options.rounds):
+            if self.options.peak:
+                self.take_peak()
             ours += self.ours(words, self.options.repeats)
             theirs += self.theirs(forms[name], self.options.repeats)
-        return dict(n=n, form=name, ours=statistics.median(ours),
+        return dict(n=n, form=name, ours=statistics.median(ours), products=self.products,
                     theirs=statistics.median(theirs), samples=[ours, theirs])
 
     def exponent(self, case, first, last):
@@ -163,6 +177,17 @@ class Bench:
         return row
 
 
+def peak_lines(row, peak):
+    """What PyTorch's products leave to gain; they are those of scores and sums of values."""
+    for timed in row["timed"]:
+        share = 1e3 * timed["products"] / timed["theirs"] / peak
+        yield (f"| {row['mechanism']} | {timed['n']} | {share:.2f} | "
+               f"{1 / share:.2f} | {timed['theirs'] / timed['ours']:.2f} | "
+               f"{timed['form']} |")
+
+
+PEAK_HEAD = ("| mechanism | n | PyTorch, share of the peak | largest ratio | ratio | form |\n"
+             "|---|---|---|---|---|---|")
 HEAD = ("| mechanism | n | attnscope, ms | PyTorch, ms | ratio | form | exponent | PyTorch's "
         "| claimed | difference |\n|---|---|---|---|---|---|---|---|---|---|")
 
@@ -207,6 +232,9 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare outputs, time nothing")
     parser.add_argument("--cpu", action="store_true",
                         help="processor time instead of wall time, for a busy machine")
+    parser.add_argument("--peak", action="store_true",
+                        help="a second table: the share of the machine's multiply-adds that "
+                             "PyTorch's products reach, and the largest ratio that this leaves")
     parser.add_argument("--rounds", type=int, default=3, help="turns of both sides (3)")
     parser.add_argument("--repeats", type=int, default=5, help="runs of a turn (5)")
     parser.add_argument("--no-exponent", action="store_true", help="only the sizes of the table")
@@ -234,6 +262,10 @@ def main():
                 continue
             for line in lines(rows[-1]):
                 print(line, flush=True)
+    if options.peak:
+        print(f"\npeak: {1e-9 * bench.most:.1f} GFLOP/s\n\n" + PEAK_HEAD)
+        for row in rows:
+            print("\n".join(peak_lines(row, bench.most)), flush=True)
     if options.json:
         with open(options.json, "w") as out:
             json.dump(dict(machine=machine(options), rows=rows), out, indent=1)

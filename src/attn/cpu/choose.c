@@ -20,9 +20,9 @@
 #define PANEL 64
 #define LINES (1 << 17) /* numbers a worker holds, unless a group has more */
 #define MOST_ROWS 16
+#define FEW_NUMBERS (1 << 22) /* of few rows, of the heads that are sieved together */
 #define GROUP 8          /* rows that the kernels multiply together */
 #define MASS_SLACK 1e-12 /* a share that is reached up to rounding is reached */
-#define MASS_FIRST 32    /* keys that a share is first sought among */
 #define MORE 64          /* numbers held beyond twice those taken, before some are dropped */
 
 /* What an item chose. */
@@ -64,7 +64,9 @@ typedef struct Job {
     double           *q;       /* [n,H d] CHOOSE_INDEX */
     Piece            *pieces;  /* [sets][items] */
     Worker           *workers;
-    atomic_bool       lacks; /* memory */
+    bool             *held;    /* [group] whether the sieve holds the head's few rows */
+    int64_t           first_head, group; /* of few rows, heads that are sieved together */
+    atomic_bool      *lacks;   /* memory */
 } Job;
 
 /* ---- numbers ------------------------------------------------------------------------ */
@@ -202,37 +204,6 @@ static void number_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
 
 /* ---- the choice of a row ------------------------------------------------------------- */
 
-static int by_decrease(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x < y) - (x > y);
-}
-
-/* The fewest of the largest of e[count] whose sum is at least `wanted`; work: room for count. */
-static int64_t fewest(double *e, int64_t count, double wanted, int64_t *order, double *work)
-{
-    for (int64_t t = min_i64(MASS_FIRST, count);; t = min_i64(4 * t, count)) {
-        int64_t bound, kept = 0;
-        double  sum = 0;
-
-        for (int64_t j = 0; j < count; j++)
-            order[j] = cpu_order_key(e[j]);
-        bound = cpu_kth_largest(order, count, t - 1);
-        for (int64_t j = 0; j < count; j++)
-            if (cpu_order_key(e[j]) >= bound)
-                work[kept++] = e[j];
-        qsort(work, (size_t)kept, sizeof(*work), by_decrease);
-        for (int64_t j = 0; j < kept; j++) {
-            sum += work[j];
-            if (sum >= wanted)
-                return j + 1;
-        }
-        if (t == count)
-            return count;
-    }
-}
-
 /* How many keys of z[count] hold the share; *lse of all. */
 static int64_t keys_of_mass(const Job *job, Worker *w, const double *z, int64_t count, double *lse)
 {
@@ -248,7 +219,7 @@ static int64_t keys_of_mass(const Job *job, Worker *w, const double *z, int64_t 
     *lse = top + log(total);
     if (!(share > 0) || share >= 1)
         return count;
-    return fewest(w->e, count, share * total * (1 - MASS_SLACK), w->order, w->sum);
+    return cpu_fewest(w->e, count, share * total * (1 - MASS_SLACK), w->order, w->sum);
 }
 
 static int64_t row_takes(const Job *job, Worker *w, const double *z, int64_t at, int64_t count)
@@ -381,7 +352,7 @@ static void piece_add(Job *job, Worker *w, Piece *piece, const double *z, int64_
     if (!takes)
         return;
     if (!piece_reserve(piece, takes, job->in->ranked)) {
-        atomic_store(&job->lacks, true);
+        atomic_store(job->lacks, true);
         return;
     }
     memcpy(piece->key + piece->count, w->place, (size_t)takes * sizeof(*w->place));
@@ -515,24 +486,66 @@ static void sieve_take(const Job *job, Worker *w, int64_t x, int64_t i)
               choose_fixed(in, i));
 }
 
-/* All rows, if they are few; on all threads. */
-static void choose_few(Job *job)
-{
-    Worker *w = job->workers;
-    bool    held = job->sieved;
+/* ---- few rows ----------------------------------------------------------------------------- */
 
-    for (int64_t x = 0; x < job->n && job->sieved; x++)
-        sieve_take(job, w, x, x);
-    if (job->sieved)
-        sieve_few(job->run, &job->sieve, w->sieve, job->n);
-    for (int64_t x = 0; x < job->n && held; x++)
-        held = sieve_holds(w->sieve, x);
-    for (int64_t x = 0; x < job->n && held; x++)
-        choose_sieved(job, w, &job->pieces[job->head], x, x);
-    if (held)
+/* The job of head `place` of the group, with the rows in the worker's sieve. */
+static Job few_job(const Job *job, Worker *w, int64_t place)
+{
+    Job own = *job;
+
+    own.head = job->first_head + place;
+    own.sieve = sieve_head(&job->sieve, own.head, place);
+    for (int64_t x = 0; x < job->n; x++)
+        sieve_take(&own, w, x, x);
+    return own;
+}
+
+static void few_numbers_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    Worker    *w = &job->workers[worker];
+    int64_t    items = sieve_few_items(&job->sieve);
+    Job        own;
+
+    if (cpu_cancelled(job->run))
         return;
-    number_few(job);
-    choose_item(job, 0, 0);
+    own = few_job(job, w, item / items);
+    sieve_few_item(&own.sieve, w->sieve, item % items);
+}
+
+static void few_choice_item(void *context, int64_t place, int worker)
+{
+    const Job *job = context;
+    Worker    *w = &job->workers[worker];
+    Job        own;
+
+    if (cpu_cancelled(job->run))
+        return;
+    own = few_job(job, w, place);
+    sieve_few(&own.sieve, w->sieve);
+    for (int64_t x = 0; x < job->n && job->held[place]; x++)
+        job->held[place] = sieve_holds(w->sieve, x);
+    for (int64_t x = 0; x < job->n && job->held[place]; x++)
+        choose_sieved(&own, w, &job->pieces[own.head], x, x);
+}
+
+/* Heads [first, first + count), on all threads. */
+static void choose_few(Job *job, int64_t first, int64_t count)
+{
+    job->first_head = first;
+    for (int64_t place = 0; place < count; place++)
+        job->held[place] = job->sieved;
+    if (job->sieved) {
+        threads_run(job->run->threads, count * sieve_few_items(&job->sieve), few_numbers_item, job);
+        threads_run(job->run->threads, count, few_choice_item, job);
+    }
+    for (int64_t place = 0; place < count && !cpu_cancelled(job->run); place++) {
+        if (job->held[place])
+            continue;
+        job->head = first + place;
+        number_few(job);
+        choose_item(job, 0, 0);
+    }
 }
 
 static void sieved_item(void *context, int64_t item, int worker)
@@ -568,7 +581,8 @@ static bool choose_scratch(Job *job)
         job->strips = cpu_scratch(r, keys * job->depth, sizeof(*job->strips));
     if (job->sieved)
         job->sieve = sieve_keys_new(r, job->in, job->count, job->depth, sought(job),
-                                    job->few ? job->n : 0);
+                                    job->few ? job->n : 0, job->group);
+    job->held = cpu_scratch(r, job->group, sizeof(*job->held));
     job->workers = cpu_scratch(r, count, sizeof(*job->workers));
     for (int x = 0; job->workers && x < count; x++) {
         job->workers[x] = (Worker){ .z = cpu_scratch(r, rows * keys, sizeof(double)),
@@ -611,16 +625,16 @@ static void choose_all(Job *job)
 
     if (in->kind == CHOOSE_INDEX)
         widen_queries(job);
-    for (job->head = 0; job->head < job->out->sets && !run_failed(job->run); job->head++) {
+    for (int64_t head = 0; head < job->out->sets && job->few && !run_failed(job->run);
+         head += job->group)
+        choose_few(job, head, min_i64(job->group, job->out->sets - head));
+    for (job->head = 0; job->head < job->out->sets && !job->few && !run_failed(job->run);
+         job->head++) {
         if (job->strips)
             threads_run(job->run->threads, job->keys / LANES, strip_item, job);
         if (job->sieved)
             sieve_fill(job->run, &job->sieve, job->head);
-        if (job->few)
-            choose_few(job);
-        else
-            threads_run(job->run->threads, job->items, job->sieved ? sieved_item : choose_item,
-                        job);
+        threads_run(job->run->threads, job->items, job->sieved ? sieved_item : choose_item, job);
     }
 }
 
@@ -665,20 +679,23 @@ static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
     job.rows = job.sieved && !job.few ? SIEVE_ROWS
                           : max_i64(GROUP, min_i64(MOST_ROWS, LINES / job.keys / GROUP * GROUP));
     job.items = ceil_div(job.n, job.rows);
+    job.group = max_i64(1, min_i64(out->sets, FEW_NUMBERS / (job.n * job.keys)));
     return job;
 }
 
 void cpu_choose(Run *r, const ChooseKeys *in, ChosenKeys *out)
 {
-    Job       job = job_of(r, in, out);
-    int64_t   pieces = out->sets * job.items;
-    ArenaMark mark = arena_mark(r->arena);
+    Job         job = job_of(r, in, out);
+    int64_t     pieces = out->sets * job.items;
+    ArenaMark   mark = arena_mark(r->arena);
+    atomic_bool lacks = false;
 
+    job.lacks = &lacks;
     job.pieces = calloc((size_t)pieces, sizeof(*job.pieces));
     if (job.pieces && choose_scratch(&job))
         choose_all(&job);
     arena_release(r->arena, mark);
-    if (!job.pieces || atomic_load(&job.lacks))
+    if (!job.pieces || atomic_load(&lacks))
         run_fail(r, ERR_NOMEM, "%s: not enough memory for the keys that rows choose",
                  r->mechanism->id);
     if (!run_failed(r))

@@ -133,6 +133,9 @@ double cpu_order_number(int64_t key);
 int64_t cpu_kth_largest(int64_t *keys, int64_t count, int64_t k);
 /* The places of the k largest of keys[n], increasing, ties to the lower place; work [n]. */
 void cpu_largest_places(const int64_t *keys, int64_t *work, int64_t n, int64_t k, int32_t *out);
+/* The fewest of the largest of e[count] whose sum is at least `wanted`; order and work: room for
+ * count. */
+int64_t cpu_fewest(const double *e, int64_t count, double wanted, int64_t *order, double *work);
 void cpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
                    Tensor *usage);
 void cpu_sort(Run *r, const Tensor *key, Tensor *order);

@@ -2,9 +2,9 @@
  *
  * A key serves one query, or those of the heads that share it, so packing the keys into panels
  * would cost more than their scores.  The row's keys are listed once for all heads that share the
- * list, and cut into slices of a fixed size, each with its own softmax; an item is a slice for all
- * query heads of one head of k.  The slices are joined in order at the end, so the number of
- * threads changes no bit.
+ * list, unless they are neighbours, and cut into slices of a fixed size, each with its own softmax;
+ * an item is a slice for all query heads of one head of k, which read a key two at a time.  The
+ * slices are joined in order at the end, so the number of threads changes no bit.
  */
 #include "attn/cpu/attend.h"
 
@@ -14,47 +14,106 @@
 #include <math.h>
 #include <string.h>
 
-#define SLICE_KEYS (16 * LIST_KEYS)
+#define SLICE_KEYS (4 * LIST_KEYS)
+#define STEP_KEYS 64    /* keys at once, which stay in the first-level cache */
+#define ALONE (1 << 17) /* numbers of keys and values that are not worth a second thread */
 
 typedef struct OneRow {
     const Job *job;
     int64_t    slices, lda;
     int64_t   *start; /* [lists + 1] into key; a list serves all heads, or one */
-    int32_t   *key;
+    int64_t   *first; /* [lists] where keys are neighbours, their first; else NULL */
+    int32_t   *key;   /* of neighbours 0, 1, 2, ... */
     float     *q;     /* [h][d] scaled */
+    float     *s;     /* [workers][2][STEP_KEYS] */
     float     *max, *sum; /* [h][slices] */
     float     *acc;   /* [h][slices][lda] */
 } OneRow;
+
+/* The list of some keys, counted from row `base`. */
+typedef struct Listed {
+    const int32_t *key;
+    int64_t        count, base;
+} Listed;
 
 static int64_t list_of(const OneRow *o, int64_t head)
 {
     return o->job->per_head ? head : 0;
 }
 
+static bool are_neighbours(const PatternRow *row)
+{
+    return row->count == 0 || (row->count == 1 && row->runs[0].step == 1);
+}
+
+/* Counts the row's keys and those of the longest list; *neighbours: in every list.  False: no
+ * memory. */
+static bool count_keys(OneRow *o, PatternRow *row, int64_t lists, int64_t *longest,
+                       bool *neighbours)
+{
+    *longest = 0;
+    *neighbours = !o->job->has_terms && !tensor_given(&o->job->in->value.table);
+    for (int64_t t = 0; t < lists; t++) {
+        pattern_row(o->job->pattern, t, 0, row);
+        if (row->failed)
+            return false;
+        o->start[t + 1] = o->start[t] + pattern_row_cells(row);
+        o->first[t] = row->count ? row->runs[0].start : 0;
+        *longest = max_i64(*longest, o->start[t + 1] - o->start[t]);
+        *neighbours &= are_neighbours(row);
+    }
+    return true;
+}
+
+static void fill_lists(const OneRow *o, PatternRow *row, int64_t lists)
+{
+    int64_t at = 0;
+
+    for (int64_t t = 0; t < lists; t++) {
+        pattern_row(o->job->pattern, t, 0, row);
+        for (int64_t x = 0; x < row->count && !row->failed; x++)
+            for (int64_t y = 0; y < row->runs[x].count; y++)
+                o->key[at++] = (int32_t)(row->runs[x].start + y * row->runs[x].step);
+    }
+}
+
 /* Lists the row's keys; false: no memory. */
 static bool list_keys(OneRow *o)
 {
     const Job *job = o->job;
-    int64_t    lists = job->per_head ? job->h : 1, longest = 0;
+    int64_t    lists = job->per_head ? job->h : 1, longest;
     PatternRow row = { 0 };
+    bool       neighbours, ok;
 
     o->start = arena_zalloc(job->run->arena, lists + 1, sizeof(*o->start));
-    for (int64_t t = 0; o->start && t < lists && !row.failed; t++) {
-        pattern_row(job->pattern, t, 0, &row);
-        o->start[t + 1] = o->start[t] + pattern_row_cells(&row);
-        longest = max_i64(longest, o->start[t + 1] - o->start[t]);
+    o->first = cpu_scratch(job->run, lists, sizeof(*o->first));
+    ok = o->start && o->first && count_keys(o, &row, lists, &longest, &neighbours);
+    if (ok) {
+        o->slices = max_i64(1, ceil_div(longest, SLICE_KEYS));
+        o->key = cpu_scratch(job->run, neighbours ? STEP_KEYS : max_i64(1, o->start[lists]),
+                             sizeof(*o->key));
     }
-    o->slices = max_i64(1, ceil_div(longest, SLICE_KEYS));
-    if (o->start)
-        o->key = cpu_scratch(job->run, max_i64(1, o->start[lists]), sizeof(*o->key));
-    for (int64_t t = 0, at = 0; o->key && t < lists && !row.failed; t++) {
-        pattern_row(job->pattern, t, 0, &row);
-        for (int64_t x = 0; x < row.count; x++)
-            for (int64_t y = 0; y < row.runs[x].count; y++)
-                o->key[at++] = (int32_t)(row.runs[x].start + y * row.runs[x].step);
+    for (int32_t x = 0; ok && o->key && neighbours && x < STEP_KEYS; x++)
+        o->key[x] = x;
+    if (ok && o->key && !neighbours) {
+        o->first = NULL;
+        fill_lists(o, &row, lists);
     }
     pattern_row_free(&row);
-    return o->key && !row.failed;
+    return ok && o->key && !row.failed;
+}
+
+/* At most STEP_KEYS from place x of the head's list on. */
+static Listed listed(const OneRow *o, int64_t head, int64_t x)
+{
+    int64_t list = list_of(o, head), start = o->start[list], count = o->start[list + 1] - start;
+    Listed  l = { .count = min_i64(STEP_KEYS, count - x) };
+
+    if (o->first)
+        l = (Listed){ o->key, l.count, o->first[list] + x };
+    else if (l.count > 0)
+        l.key = o->key + start + x;
+    return l;
 }
 
 static bool one_row_init(OneRow *o)
@@ -64,6 +123,7 @@ static bool one_row_init(OneRow *o)
 
     o->lda = round_up_to(job->e, LANES);
     o->q = cpu_scratch(job->run, job->h, job->d * size);
+    o->s = cpu_scratch(job->run, threads_count(job->run->threads), 2 * STEP_KEYS * size);
     o->max = cpu_scratch(job->run, parts, size);
     o->sum = arena_zalloc(job->run->arena, parts, size);
     o->acc = arena_zalloc(job->run->arena, parts, o->lda * size);
@@ -72,30 +132,78 @@ static bool one_row_init(OneRow *o)
     for (int64_t t = 0; o->q && t < job->h; t++)
         job->kernel->scale(tensor_row_f32(&job->in->q, t, job->h, 0), job->d,
                            (float)(job->in->scale * LOG2_E), o->q + t * job->d);
-    return o->q && o->max && o->sum && o->acc;
+    return o->q && o->s && o->max && o->sum && o->acc;
+}
+
+/* `heads` scores, one head or two that see the same keys, become weights; factors of what they have
+ * mixed. */
+static void weigh_keys(const OneRow *o, int64_t heads, int64_t part, int64_t count, float *s,
+                       float *factor)
+{
+    int64_t padded = round_up_to(count, TILE_KEYS);
+
+    for (int64_t t = 0; t < heads; t++, s += STEP_KEYS, part += o->slices) {
+        for (int64_t x = count; x < padded; x++)
+            s[x] = -INFINITY;
+        o->job->kernel->softmax(s, padded, 1, padded, NULL, o->max + part, o->sum + part,
+                                factor + t);
+    }
 }
 
 /* Some listed keys join the part's softmax and sums. */
-static void take_keys(const OneRow *o, Worker *w, int64_t head, int64_t part, const int32_t *key,
-                      int64_t count)
+static void take_keys(const OneRow *o, Worker *w, int64_t head, int64_t slice, Listed l, float *s)
 {
     const Job    *job = o->job;
     const Tensor *k = &job->in->k, *v = &job->in->v;
-    int64_t       padded = round_up_to(count, TILE_KEYS);
+    int64_t       part = head * o->slices + slice;
     float         factor, *acc = o->acc + part * o->lda;
 
-    job->kernel->dots(o->q + head * job->d, tensor_head(k, head, job->h), k->stride[1], key, count,
-                      job->d, w->s);
+    job->kernel->dots(o->q + head * job->d, tensor_row_f32(k, head, job->h, l.base), k->stride[1],
+                      l.key, l.count, job->d, s);
     if (job->has_terms)
-        terms_add_list(&w->terms, head, 0, key, count, w->s);
-    for (int64_t x = count; x < padded; x++)
-        w->s[x] = -INFINITY;
-    job->kernel->softmax(w->s, padded, 1, padded, NULL, o->max + part, o->sum + part, &factor);
-    job->kernel->mix_row(w->s, tensor_head(v, head, job->h), v->stride[1], key, count, job->e,
-                         factor, acc);
+        terms_add_list(&w->terms, head, 0, l.key, l.count, s);
+    weigh_keys(o, 1, part, l.count, s, &factor);
+    job->kernel->mix_row(s, tensor_row_f32(v, head, job->h, l.base), v->stride[1], l.key, l.count,
+                         job->e, factor, acc);
     if (w->terms.value)
-        terms_mix_list(&w->terms, head, 0, key, count, w->s, acc);
-    w->cells += (double)count;
+        terms_mix_list(&w->terms, head, 0, l.key, l.count, s, acc);
+}
+
+/* The same for head and head + 1, which see the same keys. */
+static void take_pair(const OneRow *o, int64_t head, int64_t slice, Listed l, float *s)
+{
+    const Job    *job = o->job;
+    const Tensor *k = &job->in->k, *v = &job->in->v;
+    int64_t       part = head * o->slices + slice;
+    float         factor[2];
+
+    job->kernel->dots_pair(o->q + head * job->d, job->d, tensor_row_f32(k, head, job->h, l.base),
+                           k->stride[1], l.key, l.count, job->d, s, STEP_KEYS);
+    weigh_keys(o, 2, part, l.count, s, factor);
+    job->kernel->mix_row_pair(s, STEP_KEYS, tensor_row_f32(v, head, job->h, l.base), v->stride[1],
+                              l.key, l.count, job->e, factor, o->acc + part * o->lda,
+                              o->slices * o->lda);
+}
+
+/* Heads [first, end) of one head of k take keys from place x of their lists on. */
+static void take_step(const OneRow *o, Worker *w, int64_t first, int64_t end, int64_t slice,
+                      int64_t x, float *s)
+{
+    bool pairs = !o->job->per_head && !o->job->has_terms && !w->terms.value;
+
+    for (int64_t head = first; head < end; head++) {
+        Listed l = listed(o, head, x);
+
+        if (l.count <= 0)
+            continue;
+        w->cells += (double)l.count;
+        if (pairs && head + 1 < end) {
+            w->cells += (double)l.count;
+            take_pair(o, head++, slice, l, s);
+        } else {
+            take_keys(o, w, head, slice, l, s);
+        }
+    }
 }
 
 static void slice_item(void *context, int64_t item, int worker)
@@ -105,16 +213,12 @@ static void slice_item(void *context, int64_t item, int worker)
     Worker    *w = &job->workers[worker];
     int64_t    h_kv = job->in->k.shape[0], shared = item / o->slices, slice = item % o->slices;
     int64_t    first = ceil_div(shared * job->h, h_kv), end = ceil_div((shared + 1) * job->h, h_kv);
+    float     *s = o->s + worker * 2 * STEP_KEYS;
     double     before = w->cells;
 
-    for (int64_t x = slice * SLICE_KEYS; x < (slice + 1) * SLICE_KEYS; x += LIST_KEYS)
-        for (int64_t head = first; head < end && !cpu_cancelled(job->run); head++) {
-            const int64_t *start = o->start + list_of(o, head);
-            int64_t        count = min_i64(LIST_KEYS, start[1] - start[0] - x);
-
-            if (count > 0)
-                take_keys(o, w, head, head * o->slices + slice, o->key + start[0] + x, count);
-        }
+    for (int64_t x = slice * SLICE_KEYS; x < (slice + 1) * SLICE_KEYS && !cpu_cancelled(job->run);
+         x += STEP_KEYS)
+        take_step(o, w, first, end, slice, x, s);
     run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 
@@ -150,13 +254,19 @@ static void join_head(const OneRow *o, int64_t head)
 
 void attend_one_row(Job *job)
 {
-    OneRow o = { .job = job };
+    OneRow  o = { .job = job };
+    int64_t items;
 
     if (!list_keys(&o) || !one_row_init(&o)) {
         job->workers->failed = true;
         return;
     }
-    threads_run(job->run->threads, job->in->k.shape[0] * o.slices, slice_item, &o);
+    items = job->in->k.shape[0] * o.slices;
+    if (o.start[job->per_head ? job->h : 1] * (job->d + job->e) > ALONE)
+        threads_run(job->run->threads, items, slice_item, &o);
+    else
+        for (int64_t item = 0; item < items; item++)
+            slice_item(&o, item, 0);
     for (int64_t head = 0; head < job->h && !cpu_cancelled(job->run); head++)
         join_head(&o, head);
 }

@@ -7,6 +7,7 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ROWS 64 /* of one item of work */
@@ -224,6 +225,38 @@ void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index)
     if (job.keys && k > 0)
         threads_run(r->threads, x->shape[0] * x->shape[2], top_k_item, &job);
     arena_release(r->arena, mark);
+}
+
+#define MASS_FIRST 32 /* numbers that a share is first sought among */
+
+static int by_decrease(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x < y) - (x > y);
+}
+
+int64_t cpu_fewest(const double *e, int64_t count, double wanted, int64_t *order, double *work)
+{
+    for (int64_t t = min_i64(MASS_FIRST, count);; t = min_i64(4 * t, count)) {
+        int64_t bound, kept = 0;
+        double  sum = 0;
+
+        for (int64_t j = 0; j < count; j++)
+            order[j] = cpu_order_key(e[j]);
+        bound = cpu_kth_largest(order, count, t - 1);
+        for (int64_t j = 0; j < count; j++)
+            if (cpu_order_key(e[j]) >= bound)
+                work[kept++] = e[j];
+        qsort(work, (size_t)kept, sizeof(*work), by_decrease);
+        for (int64_t j = 0; j < kept; j++) {
+            sum += work[j];
+            if (sum >= wanted)
+                return j + 1;
+        }
+        if (t == count)
+            return count;
+    }
 }
 
 /* ---- sort ------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 #define DEPTH 64      /* factors at once; even, as choose_factors wants */
 #define FEW_KEYS 128  /* candidates at once, which stay in the first-level cache, */
 #define FEW_ITEM 1024 /* and of an item */
-#define FEW_LENGTH 8  /* whose lengths are bounded together */
+#define SQUARES 4     /* whose squares are summed together: dots_squares */
 
 struct Sieve {
     float   *q;        /* [SIEVE_ROWS][heads][d] */
@@ -42,17 +42,18 @@ bool sieve_pays(int64_t takes, int64_t count)
 }
 
 SieveKeys sieve_keys_new(Run *r, const ChooseKeys *in, int64_t count, int64_t d, int64_t takes,
-                         int64_t few)
+                         int64_t few, int64_t heads)
 {
     int64_t   panels = ceil_div(count, TILE_KEYS), panel = TILE_KEYS * (int64_t)sizeof(float);
     SieveKeys keys = { .kernel = kernel_at(0), .in = in, .all = r->h, .count = count, .d = d,
                        .heads = in->kind == CHOOSE_INDEX ? in->heads : 1, .takes = takes,
                        .most = round_up_to(2 * takes + MORE, TILE_KEYS),
-                       .padded = panels * TILE_KEYS,
-                       .lengths = cpu_scratch(r, panels, (int64_t)sizeof(double)) };
+                       .padded = panels * TILE_KEYS, .few = few,
+                       .lengths = cpu_scratch(r, max_i64(1, heads) * panels,
+                                              (int64_t)sizeof(double)) };
 
     if (few)
-        keys.numbers = cpu_scratch(r, few * panels, panel);
+        keys.numbers = cpu_scratch(r, heads * few * panels, panel);
     else
         keys.panels = cpu_scratch(r, panels * d, panel);
     return keys;
@@ -125,8 +126,6 @@ void sieve_fill(Run *r, SieveKeys *keys, int64_t head)
 
     keys->head = head;
     keys->longest = 0;
-    if (!keys->panels)
-        return;
     threads_run(r->threads, panels, pack_item, keys);
     for (int64_t panel = 0; panel < panels; panel++)
         keys->longest = larger_or_nan(keys->longest, keys->lengths[panel]);
@@ -320,12 +319,6 @@ void sieve_rows(const SieveKeys *keys, Sieve *s, int64_t rows)
 
 /* ---- few rows -------------------------------------------------------------------------- */
 
-typedef struct Few {
-    SieveKeys *keys;
-    Sieve     *s;
-    int64_t    rows;
-} Few;
-
 /* Candidates that lie one below the other. */
 typedef struct Lines {
     const float  *near; /* or NULL: */
@@ -355,23 +348,20 @@ static const Tensor *candidates_of(const ChooseKeys *in)
     }
 }
 
-/* At least the sum of squares; in float a square may be lost below the least normal number. */
-static double squares_of(const Kernel *kernel, Lines l, int64_t at, int64_t numbers)
+/* Products of q with candidates, and a bound of the square of every length: the largest sum of
+ * some together.  In float a square may be lost below the least normal number. */
+static double products_and_square(const Kernel *kernel, const float *q, Lines l, int64_t count,
+                                  int64_t d, float *to)
 {
-    return l.wide ? kernel->dot_double(l.wide + at, l.wide + at, numbers)
-                  : (double)kernel->squares_near(l.near + at, numbers) * 1.0001 +
-                        (double)numbers * 0x1p-126;
-}
+    double longest = 0;
 
-/* No square of a length exceeds it: the largest sum of some together. */
-static double longest_square(const Kernel *kernel, Lines l, int64_t count, int64_t d)
-{
-    int64_t group = l.ld == d ? FEW_LENGTH : 1;
-    double  longest = 0;
-
-    for (int64_t j = 0; j < count; j += group)
-        longest = larger_or_nan(longest, squares_of(kernel, l, j * l.ld,
-                                                    min_i64(group, count - j) * d));
+    if (l.near)
+        return (double)kernel->dots_squares(q, l.near, l.ld, count, d, to) * 1.0001 +
+               (double)(SQUARES * d) * 0x1p-126;
+    for (int64_t j = 0; j < count; j++, l.wide += l.ld) {
+        to[j] = (float)kernel->dot_wide(q, l.wide, d);
+        longest = larger_or_nan(longest, kernel->dot_double(l.wide, l.wide, d));
+    }
     return longest;
 }
 
@@ -384,62 +374,74 @@ static void products_of(const Kernel *kernel, const Sieve *s, const float *q, Li
         to[j] = (float)kernel->dot_wide(q, l.wide + j * l.ld, d);
 }
 
-/* The numbers of row x for candidates [at, at + count). */
-static void few_numbers(const SieveKeys *keys, const Sieve *s, int64_t x, int64_t at,
-                        int64_t count, float *to)
+/* The numbers of row x for candidates [at, at + count), and the bound of their squares, if this is
+ * the first row. */
+static double few_numbers(const SieveKeys *keys, const Sieve *s, int64_t x, int64_t at,
+                          int64_t count, float *to)
 {
     const ChooseKeys *in = keys->in;
-    const float      *q = s->q + x * keys->d;
-    int64_t           d = in->kind == CHOOSE_PAGES ? keys->d / 2 : keys->d;
-    float             part[FEW_KEYS];
+    const Tensor     *from[2] = { candidates_of(in), &in->lo };
+    int64_t           parts = in->kind == CHOOSE_PAGES ? 2 : 1, d = keys->d / parts;
+    float             sums[FEW_KEYS];
+    double            square = 0;
 
-    products_of(keys->kernel, s, q, lines_of(keys, candidates_of(in), at), count, d, to);
-    if (in->kind != CHOOSE_PAGES)
-        return;
-    products_of(keys->kernel, s, q + d, lines_of(keys, &in->lo, at), count, d, part);
-    for (int64_t j = 0; j < count; j++)
-        to[j] += part[j];
+    for (int64_t p = 0; p < parts; p++) {
+        Lines        l = lines_of(keys, from[p], at);
+        const float *q = s->q + x * keys->d + p * d;
+
+        if (x == 0)
+            square += products_and_square(keys->kernel, q, l, count, d, p ? sums : to);
+        else
+            products_of(keys->kernel, s, q, l, count, d, p ? sums : to);
+        for (int64_t j = 0; j < count && p; j++)
+            to[j] += sums[j];
+    }
+    return square;
 }
 
-static void few_item(void *context, int64_t item, int worker)
+SieveKeys sieve_head(const SieveKeys *keys, int64_t head, int64_t place)
 {
-    const Few       *f = context;
-    const SieveKeys *keys = f->keys;
-    bool             pages = keys->in->kind == CHOOSE_PAGES;
-    int64_t          d = pages ? keys->d / 2 : keys->d;
-    int64_t          end = min_i64(keys->count, (item + 1) * FEW_ITEM);
-    double           longest = 0;
+    SieveKeys own = *keys;
 
-    (void)worker;
-    for (int64_t at = item * FEW_ITEM; at < end; at += FEW_KEYS) {
-        int64_t some = min_i64(FEW_KEYS, end - at);
-        Lines   l = lines_of(keys, candidates_of(keys->in), at);
-        double  square = longest_square(keys->kernel, l, some, d);
+    own.head = head;
+    own.numbers += place * keys->few * keys->padded;
+    own.lengths += place * (keys->padded / TILE_KEYS);
+    return own;
+}
 
-        if (pages)
-            square += longest_square(keys->kernel, lines_of(keys, &keys->in->lo, at), some, d);
-        longest = larger_or_nan(longest, square);
-        for (int64_t x = 0; x < f->rows; x++)
-            few_numbers(keys, f->s, x, at, some, keys->numbers + x * keys->padded + at);
-    }
+int64_t sieve_few_items(const SieveKeys *keys)
+{
+    return ceil_div(keys->count, FEW_ITEM);
+}
+
+void sieve_few_item(const SieveKeys *keys, const Sieve *s, int64_t item)
+{
+    int64_t end = min_i64(keys->count, (item + 1) * FEW_ITEM);
+    double  longest = 0;
+
+    for (int64_t at = item * FEW_ITEM; at < end; at += FEW_KEYS)
+        for (int64_t x = 0; x < keys->few; x++) {
+            double square = few_numbers(keys, s, x, at, min_i64(FEW_KEYS, end - at),
+                                        keys->numbers + x * keys->padded + at);
+
+            longest = larger_or_nan(longest, square);
+        }
     keys->lengths[item] = sqrt(longest);
 }
 
-void sieve_few(Run *r, SieveKeys *keys, Sieve *s, int64_t rows)
+void sieve_few(SieveKeys *keys, Sieve *s)
 {
-    Few     few = { .keys = keys, .s = s, .rows = rows };
-    int64_t items = ceil_div(keys->count, FEW_ITEM);
-
-    for (int64_t x = 0; x < rows; x++)
-        for (int64_t c = keys->count; c < keys->padded; c++)
-            keys->numbers[x * keys->padded + c] = -INFINITY;
-    threads_run(r->threads, items, few_item, &few);
-    for (int64_t item = 0; item < items; item++)
+    keys->longest = 0;
+    for (int64_t item = 0; item < sieve_few_items(keys); item++)
         keys->longest = larger_or_nan(keys->longest, keys->lengths[item]);
-    for (int64_t x = 0; x < rows; x++) {
+    for (int64_t x = 0; x < keys->few; x++) {
+        float *number = keys->numbers + x * keys->padded;
+
+        for (int64_t c = keys->count; c < keys->padded; c++)
+            number[c] = -INFINITY;
         set_margin(keys, s, x);
         for (int64_t at = 0; at < s->count[x] && !s->full[x]; at += TILE_KEYS)
-            take_numbers(keys, s, x, keys->numbers + x * keys->padded + at, at);
+            take_numbers(keys, s, x, number + at, at);
     }
 }
 

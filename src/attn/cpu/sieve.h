@@ -12,8 +12,13 @@
  *     keys = sieve_keys_new(...), sieve_fill for a head; for a block of rows: sieve_row for each,
  *     sieve_rows, and sieve_places of each row that sieve_holds
  *
- * Few rows read the candidates where they lie, once: sieve_few instead of sieve_rows.  Not for an
- * index: products of several short heads with a key are faster in panels.
+ * Few rows read the candidates where they lie, once.  Heads do so together, in items of candidates,
+ * each with the sieve of its worker, and then take what they hold one head in an item:
+ *
+ *     own = sieve_head(...), sieve_row for each row, and sieve_few_item of all items
+ *     own and sieve_row again, and sieve_few instead of sieve_rows
+ *
+ * Not for an index: products of several short heads with a key are faster in panels.
  */
 #ifndef ATTN_CPU_SIEVE_H
 #define ATTN_CPU_SIEVE_H
@@ -37,8 +42,9 @@ typedef struct SieveKeys {
     int64_t           most;      /* that it holds meanwhile */
     float            *panels;    /* [panels][d][TILE_KEYS]; NULL: for few rows */
     int64_t           padded;    /* numbers of a row */
-    float            *numbers;   /* [rows][padded] of few rows, else NULL */
-    double           *lengths;   /* [panels] of the longest candidate in each */
+    int64_t           few;       /* rows, if they are few; else 0 */
+    float            *numbers;   /* [heads][few][padded], else NULL */
+    double           *lengths;   /* [heads][panels] of the longest candidate in each */
     double            longest;   /* of them; for few rows known after sieve_few */
 } SieveKeys;
 
@@ -46,11 +52,12 @@ typedef struct Sieve Sieve;
 
 /* Whether rows that choose `takes` of so many candidates gain. */
 bool      sieve_pays(int64_t takes, int64_t count);
-/* few: so many rows, if they are few; else 0.  Without memory the run has failed. */
+/* few: so many rows, if they are few, of so many heads together; else 0.  Without memory the run
+ * has failed. */
 SieveKeys sieve_keys_new(Run *r, const ChooseKeys *in, int64_t count, int64_t d, int64_t takes,
-                         int64_t few);
+                         int64_t few, int64_t heads);
 Sieve    *sieve_new(Run *r, const SieveKeys *keys);
-/* Takes the candidates of a head, on all threads; of few rows it only notes the head. */
+/* Takes the candidates of a head, on all threads; not of few rows. */
 void      sieve_fill(Run *r, SieveKeys *keys, int64_t head);
 /* Row x of the block chooses among the first `count` candidates but `without` (-1: none), by the
  * factors q [heads d], of an index weighted by w [heads], else NULL; rows are set in order. */
@@ -58,8 +65,13 @@ void      sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q,
                     int64_t count, int64_t without);
 /* Finds the candidates of the first `rows` rows, of which none sees more than the last. */
 void      sieve_rows(const SieveKeys *keys, Sieve *s, int64_t rows);
-/* The same for few rows, on all threads. */
-void      sieve_few(Run *r, SieveKeys *keys, Sieve *s, int64_t rows);
+/* The keys of a head of few rows, whose numbers have the place `place`. */
+SieveKeys sieve_head(const SieveKeys *keys, int64_t head, int64_t place);
+int64_t   sieve_few_items(const SieveKeys *keys);
+/* The numbers of an item of candidates, for the rows that s has. */
+void      sieve_few_item(const SieveKeys *keys, const Sieve *s, int64_t item);
+/* What sieve_rows does, when all items have been numbered. */
+void      sieve_few(SieveKeys *keys, Sieve *s);
 bool      sieve_holds(const Sieve *s, int64_t x);
 /* The candidates of row x, at least `takes`, increasing; returns how many.  sure: whether each is
  * among the choice for certain.  place and sure: room for all. */

@@ -16,7 +16,7 @@
 #include "core/threads.h"
 
 #define BLOCK 96 /* queries, a multiple of TILE_ROWS */
-#define SLICE_KEYS (16 * LIST_KEYS)
+#define SLICE_KEYS (4 * LIST_KEYS)
 
 typedef struct SigmoidWorker {
     Terms    terms;

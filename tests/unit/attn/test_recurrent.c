@@ -197,6 +197,44 @@ TEST(forms_and_chunks_agree)
     fixture_free(&f);
 }
 
+/* Gates f32 [rows..] from `least` to 1, of which each channel, or head, has a range of its own. */
+static Tensor gates_from(Fixture *f, int rank, const int64_t *shape, double least)
+{
+    Tensor t = tensor_new(f->arena, DT_F32, rank, shape);
+    Rng    rng = rng_named(9, "gates");
+
+    assert_non_null(t.data);
+    for (int64_t x = 0; x < tensor_count(&t); x++)
+        tensor_f32(&t)[x] = (float)(1 - (1 - least) * rng_uniform(&rng) / (double)(1 + x % 3));
+    return t;
+}
+
+/* Products of a chunk's gates that may be divided by, and smaller ones; of which those of a part of
+ * the chunk may; and 0. */
+TEST(chunks_agree_however_far_gates_close)
+{
+    static const double      leasts[] = { 0.99, 0.7, 0.3, 1e-2, 1e-9, 1e-300 };
+    static const char *const chunks[] = { "form=chunked,chunk=64", "form=chunked,chunk=100" };
+    Fixture                  f = fixture_new(150);
+
+    for (size_t x = 0; x < 2 * sizeof(leasts) / sizeof(*leasts); x++) {
+        const char *id = x % 2 ? "gla" : "mamba2";
+        int64_t     shape[3] = { HEADS, f.n, KEY_SIZE };
+        float      *first;
+
+        forget_tensors(&f);
+        fixture_give(&f, "gates", gates_from(&f, x % 2 ? 3 : 2, shape, leasts[x / 2]));
+        fixture_run(&f, id, "form=recurrent", true);
+        first = fixture_output(&f);
+        for (size_t c = 0; c < 2; c++) {
+            fixture_run(&f, id, chunks[c], true);
+            check_near(tensor_f32(&f.run->out), first, HEADS * f.n * VALUE_SIZE, NEAR);
+        }
+        free(first);
+    }
+    fixture_free(&f);
+}
+
 TEST(the_last_token_changes_no_earlier_row)
 {
     Fixture f = fixture_new(TOKENS);

@@ -220,6 +220,129 @@ TEST(rows_fade_in_double)
     }
 }
 
+/* In every kernel: the product in double, rows by the product rounded to float. */
+TEST(rows_of_a_token_are_gated_by_the_product)
+{
+    float  q[61], k[61], near[61], far[61];
+    double product[61], gate[61];
+
+    for (int x = 0; kernel_at(x); x++) {
+        for (int j = 0; j < 61; j++) {
+            q[j] = (float)(j - 30) / 7;
+            k[j] = (float)(j - 11) / 3;
+            product[j] = 1.0 / (2 + j);
+            gate[j] = 1.0 / (1 + j % 7);
+        }
+        kernel_at(x)->gate_rows(gate, 61, product, q, near, k, far);
+        for (int j = 0; j < 61; j++) {
+            double wanted = 1.0 / (2 + j) * gate[j];
+
+            CHECK_NEAR(product[j], wanted, 0);
+            CHECK_NEAR(near[j], q[j] * (float)wanted, 0);
+            CHECK_NEAR(far[j], k[j] / (float)wanted, 0);
+        }
+    }
+}
+
+#define WIDE_ROW 93 /* whole strips, vectors and a part in every kernel */
+#define SOME 13     /* keys */
+
+/* Rows of keys in an order of their own, and numbers for them. */
+typedef struct PairCase {
+    float   q[2 * WIDE_ROW], k[SOME * WIDE_ROW], w[2 * SOME];
+    int32_t key[SOME];
+} PairCase;
+
+static PairCase *pair_case(void)
+{
+    static PairCase c;
+    Rng             rng = rng_named(4, "pair");
+
+    rng_fill_normal(&rng, c.q, 2 * WIDE_ROW, 1);
+    rng_fill_normal(&rng, c.k, SOME * WIDE_ROW, 1);
+    rng_fill_normal(&rng, c.w, 2 * SOME, 1);
+    for (int x = 0; x < SOME; x++)
+        c.key[x] = x * 5 % SOME;
+    return &c;
+}
+
+static double product_of(const float *x, const float *y, int64_t count)
+{
+    double sum = 0;
+
+    for (int64_t c = 0; c < count; c++)
+        sum += (double)x[c] * (double)y[c];
+    return sum;
+}
+
+/* In every kernel and of any width: scores of one row and of two, and the largest square. */
+TEST(rows_score_keys_alone_and_in_pairs)
+{
+    const PairCase *c = pair_case();
+
+    for (int x = 0; kernel_at(x); x++)
+        for (int64_t d = 1; d <= WIDE_ROW; d += 4) {
+            float  one[SOME], two[2 * SOME], near[SOME], most;
+            double square = 0;
+
+            kernel_at(x)->dots(c->q, c->k, WIDE_ROW, c->key, SOME, d, one);
+            kernel_at(x)->dots_pair(c->q, WIDE_ROW, c->k, WIDE_ROW, c->key, SOME, d, two, SOME);
+            most = kernel_at(x)->dots_squares(c->q, c->k, WIDE_ROW, SOME, d, near);
+            for (int j = 0; j < SOME; j++) {
+                const float *k = c->k + c->key[j] * WIDE_ROW;
+
+                CHECK_NEAR(one[j], product_of(c->q, k, d), 1e-5);
+                CHECK_NEAR(two[j], product_of(c->q, k, d), 1e-5);
+                CHECK_NEAR(two[SOME + j], product_of(c->q + WIDE_ROW, k, d), 1e-5);
+                CHECK_NEAR(near[c->key[j]], product_of(c->q, k, d), 1e-5);
+                square = fmax(square, product_of(k, k, d));
+            }
+            assert_true((double)most >= square * (1 - 1e-6));
+            assert_true((double)most <= 4 * square);
+        }
+}
+
+/* The same of sums. */
+TEST(rows_mix_values_alone_and_in_pairs)
+{
+    const PairCase *c = pair_case();
+    const float     factor[2] = { 0.5f, 2 };
+
+    for (int x = 0; kernel_at(x); x++)
+        for (int64_t e = 1; e <= WIDE_ROW; e += 4) {
+            float one[WIDE_ROW + LANES], two[2 * (WIDE_ROW + LANES)];
+
+            for (int64_t t = 0; t < 2 * (WIDE_ROW + LANES); t++)
+                two[t] = one[t % (WIDE_ROW + LANES)] = 3;
+            kernel_at(x)->mix_row(c->w, c->k, WIDE_ROW, c->key, SOME, e, factor[0], one);
+            kernel_at(x)->mix_row_pair(c->w, SOME, c->k, WIDE_ROW, c->key, SOME, e, factor, two,
+                                       WIDE_ROW + LANES);
+            for (int64_t t = 0; t < e; t++) {
+                double sum[2] = { 1.5, 6 };
+
+                for (int j = 0; j < SOME; j++)
+                    for (int i = 0; i < 2; i++)
+                        sum[i] += (double)c->w[i * SOME + j] *
+                                  (double)c->k[c->key[j] * WIDE_ROW + t];
+                CHECK_NEAR(one[t], sum[0], 1e-5);
+                CHECK_NEAR(two[t], sum[0], 1e-5);
+                CHECK_NEAR(two[WIDE_ROW + LANES + t], sum[1], 1e-5);
+            }
+        }
+}
+
+/* NaN in any key is NaN of the squares. */
+TEST(a_square_that_is_no_number_is_told)
+{
+    for (int x = 0; kernel_at(x); x++)
+        for (int j = 0; j < 9; j++) {
+            float q[5] = { 1, 1, 1, 1, 1 }, k[9 * 5] = { 0 }, s[9];
+
+            k[j * 5 + j % 5] = NAN;
+            assert_true(isnan(kernel_at(x)->dots_squares(q, k, 5, 9, 5, s)));
+        }
+}
+
 /* One key: a wrong bound would read cells that do not exist. */
 TEST(a_causal_run_of_other_keys_is_refused)
 {

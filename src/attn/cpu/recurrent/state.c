@@ -6,17 +6,22 @@
  *     o_r = scale ((q_r P_r) S + sum over s <= r of (q_r G_rs . k_s) v_s)
  *     S  <- P_last S + sum over s of (k_s G_last,s)^T v_s
  *
- * G is never a quotient, since gates may be 0 and products may underflow.  With one gate a token,
- * row r of G is row r - 1 times g_r.  With gates of channels the chunk is halved again and again:
- * G between the halves is the gates after s in the earlier one, times those up to r in the later,
- * and both factors are products.
+ * One product makes all o: weights and queries lie side by side, values above the state.
+ *
+ * Where no product of the chunk's gates is below LEAST, G_rs is P_r / P_s: queries times P, keys
+ * divided by it, and no weight is faded by itself.  Each factor is rounded once from double, and
+ * each term of a sum keeps its own relative error.  Smaller products, and gates of 0, are never
+ * divided by.  Then with one gate a token, row r of G is row r - 1 times g_r.  With gates of
+ * channels the chunk is halved until a part has no such product: G between the halves is the gates
+ * after s in the earlier one, times those up to r in the later, and both factors are products.
  */
 #include "attn/cpu/cpu.h"
 
 #include "attn/ops/state.h"
 #include "core/threads.h"
 
-#define BLOCK 4 /* tokens that are not halved further */
+#define BLOCK 4       /* tokens that are not halved further */
+#define LEAST 0x1p-32 /* keys grow by its inverse at most */
 
 typedef struct Job {
     Run               *run;
@@ -90,86 +95,123 @@ static void recurrent(Job *job)
 /* One chunk of a head. */
 typedef struct Chunk {
     int64_t head, first, rows;
-    float  *state;         /* [d][e] before the chunk */
+    int64_t ld;            /* of inner and query, which lie side by side */
     float  *inner;         /* [rows][rows] weights inside */
-    float  *query, *near;  /* [rows][d] scale q, and times P; of a block, times its gates */
-    float  *key;           /* [rows][d] keys times the gates of the tokens after them */
+    float  *query;         /* [rows][d] q times P */
+    float  *values, *state; /* [rows][e] and, below, [d][e] before the chunk */
+    float  *key;           /* [rows][d] keys times the gates of the tokens after them, or over P */
+    float  *near;          /* [rows][d] of a part of the chunk: q times its gates */
     double *fade;          /* [max(d, rows)] running products */
     double *all;           /* [d] P */
 } Chunk;
+
+static int64_t left_ld(const Job *job)
+{
+    return job->chunk + job->d + LANES; /* no power of two: rows would share a set of the cache */
+}
 
 static int64_t chunk_floats(const Job *job)
 {
     int64_t c = job->chunk, d = job->d;
 
-    return d * job->e + c * c + 3 * c * d + LANES;
+    return c * left_ld(job) + (c + d) * job->e + 2 * c * d + LANES;
 }
 
-static Chunk chunk_of(const Job *job, int64_t head, int worker)
+/* The work of tokens [first, ..): a short chunk lies at the end of its rows. */
+static Chunk chunk_of(const Job *job, int64_t head, int64_t first, int worker)
 {
     char   *work = job->work + worker * job->work_size;
     int64_t c = job->chunk, d = job->d, widest = max_i64(c, d);
-    Chunk   k = { .head = head, .fade = (double *)work };
+    Chunk   k = { .head = head, .first = first, .rows = min_i64(c, job->n - first),
+                  .ld = left_ld(job), .fade = (double *)work };
 
     k.all = k.fade + widest;
-    k.state = (float *)(k.all + d);
-    k.inner = k.state + d * job->e;
-    k.query = k.inner + c * c;
-    k.near = k.query + c * d;
-    k.key = k.near + c * d;
+    k.query = (float *)(k.all + d) + c;
+    k.inner = k.query - k.rows;
+    k.state = k.query - c + c * k.ld + c * job->e;
+    k.values = k.state - k.rows * job->e;
+    k.key = k.state + d * job->e;
+    k.near = k.key + c * d;
     return k;
 }
 
-static void scale_row(const float *x, int64_t count, float factor, float *y)
+static const float *query_of(const Job *job, const Chunk *k, int64_t r)
 {
-    kernel_at(0)->scale(x, count, factor, y);
+    return tensor_row_f32(&job->in->q, k->head, job->h, k->first + r);
 }
 
-/* Scaled queries and bare keys. */
-static void load_chunk(const Job *job, const Chunk *k)
+static const float *key_of(const Job *job, const Chunk *k, int64_t r)
 {
-    for (int64_t r = 0; r < k->rows; r++) {
-        const float *q = tensor_row_f32(&job->in->q, k->head, job->h, k->first + r);
-        const float *key = tensor_row_f32(&job->in->k, k->head, job->h, k->first + r);
-
-        scale_row(q, job->d, (float)job->in->scale, k->query + r * job->d);
-        memcpy(k->key + r * job->d, key, (size_t)job->d * sizeof(float));
-    }
+    return tensor_row_f32(&job->in->k, k->head, job->h, k->first + r);
 }
 
-/* inner[r][s] *= G_rs, and 0 above the diagonal. */
-static void fade_inner(const Job *job, const Chunk *k)
+static void scale_row(const float *x, int64_t count, double factor, float *y)
 {
-    for (int64_t r = 0; r < k->rows; r++) {
-        double gate = job->in->form.gates ? *gate_of(job, k->head, k->first + r) : 1;
-        float *row = k->inner + r * k->rows;
+    kernel_at(0)->scale(x, count, (float)factor, y);
+}
 
-        if (job->in->form.gates) {
-            kernel_at(0)->scale64(k->fade, r, gate);
-            kernel_at(0)->fade(row, k->fade, r);
-        }
+static void fill_ones(double *x, int64_t count)
+{
+    for (int64_t t = 0; t < count; t++)
+        x[t] = 1;
+}
+
+static double token_gate(const Job *job, const Chunk *k, int64_t r)
+{
+    return job->in->form.gates ? *gate_of(job, k->head, k->first + r) : 1;
+}
+
+/* Weights of queries near with keys, of the tokens from `first` on. */
+static void multiply(const Job *job, const Chunk *k, const float *near, int64_t ld, int64_t first,
+                     int64_t rows)
+{
+    cpu_sgemm((Matrix){ near, ld, false }, (Matrix){ k->key + first * job->d, job->d, true }, rows,
+              rows, job->d, 1, 0, k->inner + first * k->ld + first, k->ld);
+}
+
+/* ---- one gate a token -------------------------------------------------------------------- */
+
+/* inner[r][s] = q_r . k_s G_rs */
+static void weigh_faded(const Job *job, const Chunk *k)
+{
+    int64_t d = job->d;
+
+    for (int64_t r = 0; r < k->rows; r++)
+        memcpy(k->key + r * d, key_of(job, k, r), (size_t)d * sizeof(*k->key));
+    multiply(job, k, query_of(job, k, 0), job->in->q.stride[1], 0, k->rows);
+    for (int64_t r = 0; r < k->rows; r++) {
+        kernel_at(0)->scale64(k->fade, r, token_gate(job, k, r));
+        kernel_at(0)->fade(k->inner + r * k->ld, k->fade, r);
         k->fade[r] = 1;
-        memset(row + r + 1, 0, (size_t)(k->rows - r - 1) * sizeof(*row));
     }
+    for (int64_t r = 0; r < k->rows; r++)
+        scale_row(k->key + r * d, d, k->fade[r], k->key + r * d);
 }
 
-/* One gate a token: weights, queries times P, keys times G_last, and P. */
-static void weigh_by_token(const Job *job, const Chunk *k)
+/* Weights, queries times P, and P.  Whether keys are over P; else they are times G_last. */
+static bool weigh_by_token(const Job *job, const Chunk *k)
 {
     int64_t d = job->d;
     double  product = 1;
+    bool    over;
 
-    cpu_sgemm((Matrix){ k->query, d, false }, (Matrix){ k->key, d, true }, k->rows, k->rows, d, 1,
-              0, k->inner, k->rows);
-    fade_inner(job, k);
-    for (int64_t r = 0; r < k->rows && job->in->form.gates; r++) {
-        product *= *gate_of(job, k->head, k->first + r);
-        scale_row(k->query + r * d, d, (float)product, k->query + r * d);
-        scale_row(k->key + r * d, d, (float)k->fade[r], k->key + r * d);
+    for (int64_t r = 0; r < k->rows; r++) {
+        product *= token_gate(job, k, r);
+        scale_row(query_of(job, k, r), d, product, k->query + r * k->ld);
+        if (product >= LEAST)
+            scale_row(key_of(job, k, r), d, 1 / product, k->key + r * d);
     }
     for (int64_t t = 0; t < d; t++)
         k->all[t] = product;
+    over = product >= LEAST;
+    if (over)
+        multiply(job, k, k->query, k->ld, 0, k->rows);
+    else
+        weigh_faded(job, k);
+    return over;
 }
+
+/* ---- gates of channels ---------------------------------------------------------------------- */
 
 /* x <- x times gates, both [d]. */
 static void fade_row(const double *gate, int64_t d, float *x)
@@ -182,10 +224,23 @@ static void fade_product(const double *gate, int64_t d, double *product)
     kernel_at(0)->times64(product, gate, d);
 }
 
-static void fill_ones(double *x, int64_t count)
+/* Tokens [first, end) at once: product, queries times the products of gates up to them, keys over
+ * these, and weights.  False: a product is too small to divide by. */
+static bool weigh_at_once(const Job *job, const Chunk *k, int64_t first, int64_t end,
+                          double *product, float *near, int64_t ld)
 {
-    for (int64_t t = 0; t < count; t++)
-        x[t] = 1;
+    int64_t d = job->d;
+
+    fill_ones(product, d);
+    for (int64_t r = first; r < end; r++)
+        kernel_at(0)->gate_rows(gate_of(job, k->head, k->first + r), d, product,
+                                query_of(job, k, r), near + (r - first) * ld, key_of(job, k, r),
+                                k->key + r * d);
+    for (int64_t t = 0; t < d; t++)
+        if (!(product[t] >= LEAST))
+            return false;
+    multiply(job, k, near, ld, first, end - first);
+    return true;
 }
 
 /* Weights of tokens first .. first + rows - 1 among themselves: each key goes through the tokens
@@ -195,15 +250,17 @@ static void weigh_block(const Job *job, const Chunk *k, int64_t first, int64_t r
     const Kernel *kernel = kernel_at(0);
     int64_t       d = job->d;
 
-    for (int64_t s = first; s < first + rows; s++)
-        for (int64_t r = s; r < first + rows; r++) {
-            float *key = k->key + s * d;
+    for (int64_t s = first; s < first + rows; s++) {
+        float *key = k->key + s * d;
 
+        memcpy(key, key_of(job, k, s), (size_t)d * sizeof(*key));
+        for (int64_t r = s; r < first + rows; r++) {
             if (r > s)
                 fade_row(gate_of(job, k->head, k->first + r), d, key);
-            kernel->dots(k->query + r * d, key, d, (const int32_t[]){ 0 }, 1, d,
-                         k->inner + r * k->rows + s);
+            kernel->dots(query_of(job, k, r), key, d, (const int32_t[]){ 0 }, 1, d,
+                         k->inner + r * k->ld + s);
         }
+    }
 }
 
 /* Weights that the later half has on the earlier one, whose keys then go through the later. */
@@ -217,11 +274,11 @@ static void weigh_across(const Job *job, const Chunk *k, int64_t first, int64_t 
         float *near = k->near + (r - middle) * d;
 
         fade_product(gate_of(job, k->head, k->first + r), d, k->fade);
-        memcpy(near, k->query + r * d, (size_t)d * sizeof(float));
+        memcpy(near, query_of(job, k, r), (size_t)d * sizeof(float));
         fade_row(k->fade, d, near);
     }
     cpu_sgemm((Matrix){ k->near, d, false }, (Matrix){ k->key + first * d, d, true },
-              end - middle, middle - first, d, 1, 0, k->inner + middle * k->rows + first, k->rows);
+              end - middle, middle - first, d, 1, 0, k->inner + middle * k->ld + first, k->ld);
     for (int64_t s = first; s < middle; s++)
         fade_row(k->fade, d, k->key + s * d);
 }
@@ -233,55 +290,80 @@ static void weigh_range(const Job *job, const Chunk *k, int64_t first, int64_t e
 
     if (end - first <= BLOCK) {
         weigh_block(job, k, first, end - first);
-        return;
+    } else if (end - first < k->rows &&
+               weigh_at_once(job, k, first, end, k->fade, k->near, job->d)) {
+        for (int64_t s = first; s < end; s++)
+            fade_row(k->fade, job->d, k->key + s * job->d);
+    } else {
+        weigh_range(job, k, first, middle);
+        weigh_range(job, k, middle, end);
+        weigh_across(job, k, first, middle, end);
     }
-    weigh_range(job, k, first, middle);
-    weigh_across(job, k, first, middle, end);
-    weigh_range(job, k, middle, end);
 }
 
-/* Gates of channels. */
-static void weigh_by_channel(const Job *job, const Chunk *k)
+/* As weigh_by_token. */
+static bool weigh_by_channel(const Job *job, const Chunk *k)
 {
-    memset(k->inner, 0, (size_t)(k->rows * k->rows) * sizeof(float));
+    int64_t d = job->d;
+
+    if (weigh_at_once(job, k, 0, k->rows, k->all, k->query, k->ld))
+        return true;
     weigh_range(job, k, 0, k->rows);
-    fill_ones(k->all, job->d);
+    fill_ones(k->all, d);
     for (int64_t r = 0; r < k->rows; r++) {
-        fade_product(gate_of(job, k->head, k->first + r), job->d, k->all);
-        fade_row(k->all, job->d, k->query + r * job->d);
+        float *query = k->query + r * k->ld;
+
+        fade_product(gate_of(job, k->head, k->first + r), d, k->all);
+        memcpy(query, query_of(job, k, r), (size_t)d * sizeof(*query));
+        fade_row(k->all, d, query);
     }
+    return false;
+}
+
+/* ---- the chunk ---------------------------------------------------------------------------- */
+
+/* No weight on later tokens, and the values. */
+static void fill_chunk(const Job *job, const Chunk *k)
+{
+    for (int64_t r = 0; r < k->rows; r++) {
+        memset(k->inner + r * k->ld + r + 1, 0, (size_t)(k->rows - r - 1) * sizeof(float));
+        memcpy(k->values + r * job->e, tensor_row_f32(&job->in->v, k->head, job->h, k->first + r),
+               (size_t)job->e * sizeof(float));
+    }
+}
+
+static void fade_state(const Job *job, const Chunk *k)
+{
+    for (int64_t t = 0; t < job->d; t++)
+        scale_row(k->state + t * job->e, job->e, k->all[t], k->state + t * job->e);
 }
 
 static void take_chunk(const Job *job, const Chunk *k)
 {
     int64_t d = job->d, e = job->e;
-    float  *out = out_of(job, k->head, k->first);
-    Matrix  v = { tensor_row_f32(&job->in->v, k->head, job->h, k->first), job->in->v.stride[1],
-                  false };
+    bool    over = job->in->form.gates == STATE_CHANNEL_GATES ? weigh_by_channel(job, k)
+                                                             : weigh_by_token(job, k);
+    Matrix  values = { k->values, e, false };
 
-    load_chunk(job, k);
-    if (job->in->form.gates == STATE_CHANNEL_GATES)
-        weigh_by_channel(job, k);
-    else
-        weigh_by_token(job, k);
-    cpu_sgemm((Matrix){ k->inner, k->rows, false }, v, k->rows, e, k->rows, 1, 0, out, e);
-    cpu_sgemm((Matrix){ k->query, d, false }, (Matrix){ k->state, e, false }, k->rows, e, d, 1, 1,
-              out, e);
-    for (int64_t t = 0; t < d; t++)
-        scale_row(k->state + t * e, e, (float)k->all[t], k->state + t * e);
-    cpu_sgemm((Matrix){ k->key, d, true }, v, d, e, k->rows, 1, 1, k->state, e);
+    fill_chunk(job, k);
+    cpu_sgemm((Matrix){ k->inner, k->ld, false }, values, k->rows, e, k->rows + d,
+              (float)job->in->scale, 0, out_of(job, k->head, k->first), e);
+    if (!over)
+        fade_state(job, k);
+    cpu_sgemm((Matrix){ k->key, d, true }, values, d, e, k->rows, 1, 1, k->state, e);
+    if (over)
+        fade_state(job, k);
 }
 
 static void chunked_item(void *context, int64_t head, int worker)
 {
     const Job *job = context;
-    Chunk      k = chunk_of(job, head, worker);
+    Chunk      k = chunk_of(job, head, 0, worker);
 
     memset(k.state, 0, (size_t)(job->d * job->e) * sizeof(float));
-    for (k.first = 0; k.first < job->n && !cpu_cancelled(job->run); k.first += job->chunk) {
-        k.rows = min_i64(job->chunk, job->n - k.first);
+    for (; k.first < job->n && !cpu_cancelled(job->run);
+         k = chunk_of(job, head, k.first + job->chunk, worker))
         take_chunk(job, &k);
-    }
 }
 
 static void chunked(Job *job)

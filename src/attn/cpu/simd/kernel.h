@@ -153,6 +153,21 @@ typedef struct Kernel {
     void (*waves)(const double *y, int64_t count, double size, double *sines, double *cosines);
     /* As waves, in float, to about 1e-7 of size. */
     void (*float_waves)(const float *y, int64_t count, float size, float *sines, float *cosines);
+    /* As dots and mix_row, for two rows that see the same keys: q and q + ldq, s and s + lds,
+     * w and w + ldw, acc and acc + lda. */
+    void (*dots_pair)(const float *q, int64_t ldq, const float *k, int64_t ldk,
+                      const int32_t *keys, int64_t count, int64_t d, float *s, int64_t lds);
+    void (*mix_row_pair)(const float *w, int64_t ldw, const float *v, int64_t ldv,
+                         const int32_t *keys, int64_t count, int64_t e, const float *factor,
+                         float *acc, int64_t lda);
+    /* s[x] = q . k[x] of neighbouring keys; returns the largest sum of squares of up to four of them,
+     * NaN if any is (then not all of s). */
+    float (*dots_squares)(const float *q, const float *k, int64_t ldk, int64_t count, int64_t d,
+                          float *s);
+    /* A token's gates of channels: product <- product gate in double, near = q product and
+     * far = k / product, both by the product rounded to float. */
+    void (*gate_rows)(const double *gate, int64_t count, double *product, const float *q,
+                      float *near, const float *k, float *far);
 } Kernel;
 
 /* Kernels this CPU can run, best first; NULL past the end.  ATTNSCOPE_ISA=avx2 or generic leaves

@@ -14,6 +14,7 @@
 #define INLINE static inline TARGET __attribute__((always_inline))
 #define WIDTH 8
 #define VECS 2
+#define ROW_VECS 8
 #define WIDE 4
 #define KERNEL kernel_avx2
 #define KERNEL_NAME "avx2"

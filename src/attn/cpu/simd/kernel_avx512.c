@@ -14,6 +14,7 @@
 #define INLINE static inline TARGET __attribute__((always_inline))
 #define WIDTH 16
 #define VECS 4
+#define ROW_VECS 4
 #define WIDE 8
 #define KERNEL kernel_avx512
 #define KERNEL_NAME "avx512"

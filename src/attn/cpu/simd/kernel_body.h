@@ -1,10 +1,10 @@
 /* attn/cpu/simd/kernel_body.h -- the loops of kernel.h, over a file's own vectors.
  *
  * The including file defines Vec (WIDTH floats), VECS (vectors per row of a
- * register tile: TILE_ROWS * VECS accumulators must fit the registers), TARGET
- * (the function attribute), INLINE, the vec_* functions that are not below and
- * the bits_* functions, Wide (WIDE doubles) and wide_from, and KERNEL, the name
- * of the table at the end.
+ * register tile: TILE_ROWS * VECS accumulators must fit the registers), ROW_VECS
+ * (those of a single row, at most ROW_SUMS), TARGET (the function attribute),
+ * INLINE, the vec_* functions that are not below and the bits_* functions, Wide
+ * (WIDE doubles) and wide_from, and KERNEL, the name of the table at the end.
  *
  * 2^x: x = r + f with r whole and |f| <= 1/2; 2^f by a polynomial of degree 5
  * whose relative error is 1e-7, minimax with p(0) = 1.  Below EXP2_LOWEST the
@@ -312,36 +312,192 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
     }
 }
 
-INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int32_t *keys,
-                          int64_t count, const int vecs, const int64_t part, float factor,
-                          float *acc)
+/* Two queries that read the same keys: each key is read once. */
+static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, int64_t ldk,
+                                 const int32_t *keys, int64_t count, int64_t d, float *s,
+                                 int64_t lds)
 {
-    Vec c[VECS];
+    enum { GROUP = 4 };
+    int64_t x = 0, whole = d - d % WIDTH;
+
+    for (; x + GROUP <= count; x += GROUP) {
+        const float *row[GROUP];
+        Vec          sum[2][GROUP];
+
+        UNROLL for (int g = 0; g < GROUP; g++) {
+            row[g] = k + (int64_t)keys[x + g] * ldk;
+            sum[0][g] = sum[1][g] = vec_splat(0.0f);
+        }
+        for (int64_t t = 0; t < whole; t += WIDTH) {
+            Vec a = vec_load(q + t), b = vec_load(q + ldq + t);
+
+            UNROLL for (int g = 0; g < GROUP; g++) {
+                Vec now = vec_load(row[g] + t);
+
+                sum[0][g] = vec_fma(a, now, sum[0][g]);
+                sum[1][g] = vec_fma(b, now, sum[1][g]);
+            }
+        }
+        if (whole < d) {
+            Vec a = vec_load_part(q + whole, d - whole);
+            Vec b = vec_load_part(q + ldq + whole, d - whole);
+
+            UNROLL for (int g = 0; g < GROUP; g++) {
+                Vec now = vec_load_part(row[g] + whole, d - whole);
+
+                sum[0][g] = vec_fma(a, now, sum[0][g]);
+                sum[1][g] = vec_fma(b, now, sum[1][g]);
+            }
+        }
+        vec_totals(sum[0], s + x);
+        vec_totals(sum[1], s + lds + x);
+    }
+    for (int i = 0; i < 2; i++)
+        row_dots(q + i * ldq, k, ldk, keys + x, count - x, d, s + i * lds + x);
+}
+
+/* Neighbouring keys; their squares are summed while a key is in its registers. */
+static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ldk, int64_t count,
+                                      int64_t d, float *s)
+{
+    enum { GROUP = 4 };
+    float   most = 0;
+    int64_t whole = d - d % WIDTH;
+
+    for (int64_t x = 0; x < count; x += GROUP) {
+        const float *row[GROUP];
+        Vec          sum[GROUP], square[GROUP];
+        float        total[GROUP], all;
+
+        UNROLL for (int g = 0; g < GROUP; g++) {
+            row[g] = k + (x + g < count ? x + g : x) * ldk;
+            sum[g] = square[g] = vec_splat(0.0f);
+        }
+        for (int64_t t = 0; t < whole; t += WIDTH) {
+            Vec a = vec_load(q + t);
+
+            UNROLL for (int g = 0; g < GROUP; g++) {
+                Vec now = vec_load(row[g] + t);
+
+                sum[g] = vec_fma(a, now, sum[g]);
+                square[g] = vec_fma(now, now, square[g]);
+            }
+        }
+        if (whole < d) {
+            Vec a = vec_load_part(q + whole, d - whole);
+
+            UNROLL for (int g = 0; g < GROUP; g++) {
+                Vec now = vec_load_part(row[g] + whole, d - whole);
+
+                sum[g] = vec_fma(a, now, sum[g]);
+                square[g] = vec_fma(now, now, square[g]);
+            }
+        }
+        vec_totals(sum, total);
+        for (int64_t g = 0; g < GROUP && x + g < count; g++)
+            s[x + g] = total[g];
+        all = vec_total(vec_add(vec_add(square[0], square[1]), vec_add(square[2], square[3])));
+        most = all <= most ? most : all; /* NaN, too */
+        if (isnan(most))
+            return most;
+    }
+    return most;
+}
+
+#define ROW_SUMS 8 /* sums of a row that is mixed, which hide the latency of a product */
+
+/* `vecs` columns of vectors; `sets` keys in turn have sums of their own. */
+INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int32_t *keys,
+                          int64_t count, const int vecs, const int sets, const int64_t part,
+                          float factor, float *acc)
+{
+    Vec     c[ROW_SUMS];
+    int64_t j = 0;
 
     UNROLL for (int x = 0; x < vecs; x++)
         c[x] = vec_mul(vec_splat(factor), vec_load(acc + x * WIDTH));
-    for (int64_t j = 0; j < count; j++) {
-        const float *row = v + (int64_t)keys[j] * ldv;
-        Vec          a = vec_splat(w[j]);
+    UNROLL for (int x = vecs; x < sets * vecs; x++)
+        c[x] = vec_splat(0.0f);
+    for (; j + sets <= count; j += sets)
+        UNROLL for (int i = 0; i < sets; i++) {
+            const float *row = v + (int64_t)keys[j + i] * ldv;
+            Vec          a = vec_splat(w[j + i]);
 
-        UNROLL for (int x = 0; x < vecs; x++)
-            c[x] = vec_fma(a, part ? vec_load_part(row, part) : vec_load(row + x * WIDTH), c[x]);
-    }
+            UNROLL for (int x = 0; x < vecs; x++) {
+                Vec now = part ? vec_load_part(row, part) : vec_load(row + x * WIDTH);
+
+                c[i * vecs + x] = vec_fma(a, now, c[i * vecs + x]);
+            }
+        }
+    for (; j < count; j++)
+        UNROLL for (int x = 0; x < vecs; x++) {
+            const float *row = v + (int64_t)keys[j] * ldv;
+            Vec          now = part ? vec_load_part(row, part) : vec_load(row + x * WIDTH);
+
+            c[x] = vec_fma(vec_splat(w[j]), now, c[x]);
+        }
+    UNROLL for (int x = vecs; x < sets * vecs; x++)
+        c[x % vecs] = vec_add(c[x % vecs], c[x]);
     UNROLL for (int x = 0; x < vecs; x++)
         vec_store(acc + x * WIDTH, c[x]);
 }
+
+#define ROW_STRIP (ROW_VECS * WIDTH)
+#define ROW_SETS (ROW_SUMS / ROW_VECS)
 
 static TARGET void row_mix(const float *w, const float *v, int64_t ldv, const int32_t *keys,
                            int64_t count, int64_t e, float factor, float *acc)
 {
     int64_t at = 0;
 
+    for (; e - at >= ROW_STRIP; at += ROW_STRIP)
+        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, factor, acc + at);
     for (; e - at >= STRIP; at += STRIP)
-        strip_mix_row(w, v + at, ldv, keys, count, VECS, 0, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, VECS, 2, 0, factor, acc + at);
     for (; e - at >= WIDTH; at += WIDTH)
-        strip_mix_row(w, v + at, ldv, keys, count, 1, 0, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, 1, 4, 0, factor, acc + at);
     if (at < e)
-        strip_mix_row(w, v + at, ldv, keys, count, 1, e - at, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, 1, 1, e - at, factor, acc + at);
+}
+
+/* Columns of four vectors, of two rows. */
+INLINE void strip_mix_pair(const float *w, int64_t ldw, const float *v, int64_t ldv,
+                           const int32_t *keys, int64_t count, const float *factor, float *acc,
+                           int64_t lda)
+{
+    Vec c[2][4];
+
+    UNROLL for (int x = 0; x < 4; x++) {
+        c[0][x] = vec_mul(vec_splat(factor[0]), vec_load(acc + x * WIDTH));
+        c[1][x] = vec_mul(vec_splat(factor[1]), vec_load(acc + lda + x * WIDTH));
+    }
+    for (int64_t j = 0; j < count; j++) {
+        const float *row = v + (int64_t)keys[j] * ldv;
+        Vec          a = vec_splat(w[j]), b = vec_splat(w[ldw + j]);
+
+        UNROLL for (int x = 0; x < 4; x++) {
+            Vec now = vec_load(row + x * WIDTH);
+
+            c[0][x] = vec_fma(a, now, c[0][x]);
+            c[1][x] = vec_fma(b, now, c[1][x]);
+        }
+    }
+    UNROLL for (int x = 0; x < 4; x++) {
+        vec_store(acc + x * WIDTH, c[0][x]);
+        vec_store(acc + lda + x * WIDTH, c[1][x]);
+    }
+}
+
+static TARGET void row_mix_pair(const float *w, int64_t ldw, const float *v, int64_t ldv,
+                                const int32_t *keys, int64_t count, int64_t e,
+                                const float *factor, float *acc, int64_t lda)
+{
+    int64_t at = 0;
+
+    for (; e - at >= 4 * WIDTH; at += 4 * WIDTH)
+        strip_mix_pair(w, ldw, v + at, ldv, keys, count, factor, acc + at, lda);
+    for (int i = 0; i < 2; i++)
+        row_mix(w + i * ldw, v + at, ldv, keys, count, e - at, factor[i], acc + i * lda + at);
 }
 
 /* A row of the state is read and written once for all tokens. */
@@ -491,6 +647,9 @@ const Kernel KERNEL = {
     .columns = columns_softmax,
     .dots = row_dots,
     .mix_row = row_mix,
+    .dots_pair = row_dots_pair,
+    .dots_squares = rows_dots_squares,
+    .mix_row_pair = row_mix_pair,
     .recur = tokens_recur,
     .exp2 = array_exp2,
     .elu = array_elu,
@@ -500,6 +659,7 @@ const Kernel KERNEL = {
     .over64 = array_over64,
     .times64 = array_times64,
     .fade = array_fade,
+    .gate_rows = array_gate_rows,
     .fold_positive64 = array_fold_positive64,
     .fused64 = rows_fused64,
     .panel64 = panel_dots64,

@@ -84,6 +84,30 @@ static TARGET void array_fade(float *x, const double *y, int64_t count)
         x[i] = (float)((double)x[i] * y[i]);
 }
 
+static TARGET void array_gate_rows(const double *gate, int64_t count, double *product,
+                                   const float *q, float *near, const float *k, float *far)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(product + i) * wide_load(gate + i);
+        Half factor = __builtin_convertvector(now, Half), a, b;
+
+        wide_store(product + i, now);
+        __builtin_memcpy(&a, q + i, sizeof(a));
+        __builtin_memcpy(&b, k + i, sizeof(b));
+        a *= factor;
+        b /= factor;
+        __builtin_memcpy(near + i, &a, sizeof(a));
+        __builtin_memcpy(far + i, &b, sizeof(b));
+    }
+    for (; i < count; i++) {
+        product[i] *= gate[i];
+        near[i] = q[i] * (float)product[i];
+        far[i] = k[i] / (float)product[i];
+    }
+}
+
 static TARGET void array_fold_positive64(const double *x, int64_t count, double factor, double *sum)
 {
     int64_t i = 0;

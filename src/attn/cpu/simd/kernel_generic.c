@@ -12,6 +12,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define WIDTH 4
 #define VECS 2
+#define ROW_VECS 8
 #define WIDE 2
 #define KERNEL kernel_generic
 #define KERNEL_NAME "generic"

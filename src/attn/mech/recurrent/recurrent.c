@@ -85,11 +85,11 @@ static Tensor given_rows(Run *r, const char *name, Tensor given, int64_t rows, i
 
 Tensor recurrent_given(Run *r, const char *name, Tensor given, int64_t channels, GateRange range)
 {
-    Tensor t = given_rows(r, name, given, r->n, channels), as_given = t;
+    Tensor t = given_rows(r, name, given, r->n, channels), as_given = given;
 
     if (!t.data)
         return t;
-    if (given.rank < t.rank) /* the index in the message is that of the user's tensor */
+    if (given.dtype != DT_F32 || !tensor_contiguous(&given)) /* else half the bytes */
         as_given = tensor_of(DT_F64, given.rank, given.shape, t.data);
     check_range(r, name, as_given, range);
     return t;
