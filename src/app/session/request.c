@@ -182,7 +182,8 @@ static bool parse_layer(Session *s, Request *request, const char *text, Error *e
     snprintf(request->mechanism, sizeof(request->mechanism), "%.*s", (int)length, text);
     if (!mechanism_find(request->mechanism) && preset_find(request->mechanism))
         return error_set(err, ERR_USAGE,
-                         "'%s' is a preset, not a mechanism (attnscope figure --preset %s draws it)",
+                         "'%s' is a preset, not a mechanism "
+                         "(attnscope figure --preset %s draws it)",
                          request->mechanism, request->mechanism);
     if (!mechanism_parse(request->mechanism, &mechanism, err))
         return false;

@@ -575,7 +575,9 @@ static void note_overlaps(const Present *present, LegendItem *item)
 
 static const char *masked_words(const Present *present)
 {
-    return !present->blanks ? "not allowed" : present->pairs ? "not allowed, or no value" : "no value";
+    if (!present->blanks)
+        return "not allowed";
+    return present->pairs ? "not allowed, or no value" : "no value";
 }
 
 static int legend_items(const Present *present, bool dark, LegendItem *items, int most)

@@ -160,8 +160,8 @@ typedef struct Kernel {
     void (*mix_row_pair)(const float *w, int64_t ldw, const float *v, int64_t ldv,
                          const int32_t *keys, int64_t count, int64_t e, const float *factor,
                          float *acc, int64_t lda);
-    /* s[x] = q . k[x] of neighbouring keys; returns the largest sum of squares of up to four of them,
-     * NaN if any is (then not all of s). */
+    /* s[x] = q . k[x] of neighbouring keys; returns the largest sum of squares of up to four of
+     * them, NaN if any is (then not all of s). */
     float (*dots_squares)(const float *q, const float *k, int64_t ldk, int64_t count, int64_t d,
                           float *s);
     /* A token's gates of channels: product <- product gate in double, near = q product and
