@@ -314,6 +314,16 @@ static bool progress_text(const Ui *ui, char *text, size_t size)
 
 #define PROGRESS_GAP 3 /* columns between a message and what runs */
 
+/* A script's own messages take the place of its line. */
+static bool shown_with_message(const Ui *ui)
+{
+    const Pane *pane;
+    char        ignored[256];
+
+    return ui_running_job(ui, &pane) ||
+           ui_progress(ui, ignored, sizeof(ignored)) != SCREEN_CONSOLE;
+}
+
 /* Message and progress have room in one line. */
 static bool fits_beside(const Ui *ui, const char *progress)
 {
@@ -345,7 +355,7 @@ static void draw_message(Ui *ui)
     if (ui->message[0]) {
         if (message_lines(ui) == 1)
             term_text(term, y, 1, term->cols - 2, ui->message, ui_style(ui, ui->message_role));
-        if (runs && fits_beside(ui, progress))
+        if (runs && shown_with_message(ui) && fits_beside(ui, progress))
             term_text(term, y, term->cols - 1 - term_width(progress), term_width(progress),
                       progress, ui_style(ui, ROLE_WARN));
         return;
@@ -368,7 +378,8 @@ static void draw_progress_above(Ui *ui, int lines)
     char        progress[256];
 
     if (!ui->message[0] || (job && job_seconds(job) < SLOW_RUN) ||
-        !progress_text(ui, progress, sizeof(progress)) || fits_beside(ui, progress))
+        !progress_text(ui, progress, sizeof(progress)) || !shown_with_message(ui) ||
+        fits_beside(ui, progress))
         return;
     term_fill(term, row, ' ', (Style){ 0 });
     term_text(term, row.y, 1, term->cols - 2, progress, ui_style(ui, ROLE_WARN));
