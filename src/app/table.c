@@ -40,6 +40,14 @@ void table_number(Table *t, Number number, int digits)
         table_cell(t, "n/a");
 }
 
+void table_times(Table *t, double ratio)
+{
+    if (ratio > 0 && ratio < 1e-4)
+        table_cell(t, "<0.0001x");
+    else
+        table_cell(t, ratio < 0.1 ? "%.4fx" : "%.2fx", ratio);
+}
+
 TableStyle call_style(const Call *call)
 {
     return call->values[OPT_CSV] ? TABLE_CSV : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;

@@ -73,6 +73,7 @@ typedef struct Table {
 } Table;
 void table_cell(Table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void table_number(Table *t, Number number, int digits); /* "n/a": not measured */
+void table_times(Table *t, double ratio); /* "3.12x", "0.0041x", "<0.0001x" */
 typedef enum TableStyle { TABLE_TEXT, TABLE_CSV, TABLE_MARKDOWN } TableStyle;
 TableStyle call_style(const Call *call); /* by --csv and --md */
 int        call_room(const Call *call);  /* for Table.room */

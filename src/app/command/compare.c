@@ -286,9 +286,9 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
         if (!is_first_row(call->words[i]) &&
             !add_rows_of(s, call, call->words[i], &c->axis, c, err))
             return false;
-    for (int i = 0; i < c->count && c->crossover; i++)
+    for (int i = 0; i < c->count && c->crossover && !session_stopped(s); i++)
         search_crossover(s, c, i);
-    return true;
+    return session_refuse_stopped(s, err);
 }
 
 /* ---- showing ---------------------------------------------------------------- */
@@ -412,7 +412,7 @@ static void result_row(const Comparison *c, int index, Table *t)
     table_cell(t, "%s", format_ms(r->time.median, text, sizeof(text)));
     spread_cell(t, &r->time);
     if (r->time.median.valid && base->time.median.valid)
-        table_cell(t, "%.2fx", base->time.median.value / r->time.median.value);
+        table_times(t, base->time.median.value / r->time.median.value);
     else
         table_cell(t, "n/a");
     table_cell(t, "%s",

@@ -172,11 +172,12 @@ static void step_row(const Result *result, const StepRecord *base, TableStyle st
     bytes_cell(t, step->step_bytes, style);
     step_flops_cell(t, step->decode_flops, style);
     step_time_cell(t, step, style);
-    if (step->median.valid && base->median.valid && step->median.value > 0)
-        table_cell(t, style == TABLE_CSV ? "%.6g" : "%.2fx",
-                   base->median.value / step->median.value);
-    else
+    if (!step->median.valid || !base->median.valid || !(step->median.value > 0))
         table_cell(t, "n/a");
+    else if (style == TABLE_CSV)
+        table_cell(t, "%.6g", base->median.value / step->median.value);
+    else
+        table_times(t, base->median.value / step->median.value);
     table_cell(t, "%s", step->way ? step_way_name(step->way) : "n/a");
 }
 

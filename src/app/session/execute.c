@@ -450,6 +450,8 @@ static Result *run_reported(Session *s, const Request *request, Error *err)
         poll(&wake, 1, 200);
         while (read(wake.fd, bytes, sizeof(bytes)) > 0)
             continue;
+        if (session_stopped(s))
+            job_cancel(job);
         report_run(s, job, request);
     }
     result = job ? job_result(job) : NULL;
@@ -461,16 +463,41 @@ static Result *run_reported(Session *s, const Request *request, Error *err)
     return result;
 }
 
+/* On the calling thread.  The flag may end before the result does. */
+static Result *run_here(Session *s, const Request *request, Error *err)
+{
+    Result *result = execute_request(s->loaded, request, session_threads(s, request->threads),
+                                     s->stop, NULL, err);
+
+    if (result)
+        result->run->spec.cancel = NULL;
+    return result;
+}
+
+bool session_refuse_stopped(const Session *s, Error *err)
+{
+    return !session_stopped(s) || error_set(err, ERR_CANCELLED, "cancelled");
+}
+
 Result *session_run(Session *s, const Request *request, Error *err)
 {
+    Result *result;
+
     if (!s->loaded) {
         error_set(err, ERR_USAGE, "no input: give --input FILE or --input synthetic:NAME");
         return NULL;
     }
-    if (s->progress && s->reports_runs && !request->normal.n)
-        return run_reported(s, request, err);
-    return execute_request(s->loaded, request, session_threads(s, request->threads), NULL, NULL,
-                           err);
+    if (!session_refuse_stopped(s, err))
+        return NULL;
+    result = s->progress && s->reports_runs && !request->normal.n ? run_reported(s, request, err)
+                                                                  : run_here(s, request, err);
+    if (session_stopped(s)) { /* a run that was cut short is no result */
+        *err = ERROR_INIT;
+        session_refuse_stopped(s, err);
+        result_release(result);
+        return NULL;
+    }
+    return result;
 }
 
 Result *session_run_ok(Session *s, const Request *request, Error *err)

@@ -78,6 +78,9 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
 /* The owner's pool with `count` threads (0: all CPUs); NULL: one thread. */
 Threads *session_threads(Session *s, int count);
 
+/* False with ERR_CANCELLED once the session's stop flag is set. */
+bool session_refuse_stopped(const Session *s, Error *err);
+
 bool worker_start(Session *s, Error *err);
 void worker_stop(Session *s);
 

@@ -171,7 +171,7 @@ void request_text(const Request *request, Text *out);
 void request_text_beside(const Request *request, const Request *first, Text *out);
 
 /* Runs on the calling thread.  A failed run is a Result, too (run->err); NULL for an invalid
- * request or no memory. */
+ * request, no memory, or once stop is set (ERR_CANCELLED), which ends the run early. */
 Result *session_run(Session *s, const Request *request, Error *err);
 /* As session_run; NULL for a failed run, too, with its error. */
 Result *session_run_ok(Session *s, const Request *request, Error *err);

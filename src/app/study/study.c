@@ -351,7 +351,7 @@ bool study_run(Study *study, Session *s, Error *err)
     while (study_next(study)) {
         Error why = ERROR_INIT;
 
-        if (!study_step(study, s, &why) && study->lengths) {
+        if (!study_step(study, s, &why) && (study->lengths || session_stopped(s))) {
             *err = why;
             return false;
         }

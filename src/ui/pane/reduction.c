@@ -198,6 +198,15 @@ bool drawing_poll(Draughtsman *d, Drawing *drawing)
     return true;
 }
 
+bool drawing_stop(Draughtsman *d, Drawing *drawing)
+{
+    if (!drawing->work || !drawing->grid.cells || !drawing->effort)
+        return false;
+    drawing_abandon(d, drawing);
+    drawing->settled = true;
+    return true;
+}
+
 bool drawing_pending(const Drawing *drawing)
 {
     return drawing->work && drawing->effort == 0;

@@ -49,6 +49,8 @@ void drawing_want(Draughtsman *d, Drawing *drawing, const GridRequest *request, 
                   Result *minus);
 /* Takes what is finished; true when the grid changed. */
 bool drawing_poll(Draughtsman *d, Drawing *drawing);
+/* Ends a better answer under way: the sampled one stays.  False: none was. */
+bool drawing_stop(Draughtsman *d, Drawing *drawing);
 bool drawing_pending(const Drawing *drawing); /* the first answer is still to come */
 void drawing_clear(Draughtsman *d, Drawing *drawing);
 void draughtsman_sweep(Draughtsman *d); /* frees abandoned work that has ended */

@@ -277,6 +277,17 @@ static int best_line(Browse *b)
     return best;
 }
 
+/* Of the group, whether it is folded or not; -1: none. */
+static int first_of(const Browse *b, int group)
+{
+    const Mechanism *m;
+
+    for (int i = 0; (m = mechanism_at((size_t)i)) && i < MARKS_MOST; i++)
+        if (orders[b->order].group(m) == group && matches(b, m))
+            return i;
+    return -1;
+}
+
 /* The mechanism under the cursor, or the first of its group; -1: none. */
 static int chosen_mechanism(Ui *ui)
 {
@@ -284,10 +295,10 @@ static int chosen_mechanism(Ui *ui)
     BrowseList list;
 
     browse_list(b, &list);
-    for (int i = b->cursor; i < list.count; i++)
-        if (list.lines[i].index >= 0)
-            return list.lines[i].index;
-    return -1;
+    if (!list.count)
+        return -1;
+    return list.lines[b->cursor].index >= 0 ? list.lines[b->cursor].index
+                                            : first_of(b, list.lines[b->cursor].group);
 }
 
 static void browse_draw(Ui *ui, Area area)

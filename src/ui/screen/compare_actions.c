@@ -341,8 +341,9 @@ static void say_marks(Ui *ui)
         ui_say(ui, ROLE_DIM, "%d quer%s marked; what was found has no %s: v goes to weights",
                marks->count, marks->count == 1 ? "y" : "ies", marks->summed ? "sum" : "mean");
     else
-        ui_say(ui, ROLE_DIM, "%d quer%s marked; their %s is beside the matrix or behind Enter; # U",
-               marks->count, marks->count == 1 ? "y" : "ies", marks->summed ? "sum" : "mean");
+        ui_say(ui, ROLE_DIM, "%d quer%s marked; %s %s is beside the matrix or behind Enter; # U",
+               marks->count, marks->count == 1 ? "y" : "ies", marks->count == 1 ? "its" : "their",
+               marks->count == 1 ? "row" : marks->summed ? "sum" : "mean");
 }
 
 void action_mark_query(Ui *ui)

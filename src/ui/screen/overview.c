@@ -303,6 +303,7 @@ static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
 {
     const Overview *o = &ui->overview;
     const Tile     *tile = tiles_at(o->tiles, o->layer, o->head);
+    const Run      *run = pane->result->run; /* of another layer's, too: shares are of the same */
     char            caption[256] = "";
     Panel           panel;
     Text            out = { 0 };
@@ -317,6 +318,7 @@ static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
     if (atomic_load(&tile->state) == TILE_READY) {
         panel_init(&panel, &tile->view, NULL, 0, "");
         pane_set_looks(pane, &panel);
+        panel.causal = run->causal && run->n == run->m;
         if (!tile->view.found)
             panel_caption(&panel, &tile->grid, caption, sizeof(caption));
         else if (!isnan(tile->share))
@@ -431,7 +433,7 @@ static void overview_draw(Ui *ui, Area screen)
         return;
     if (o->layers > 1)
         text_addf(&name, "%lld layers, ", (long long)o->layers);
-    text_addf(&name, "%lld heads: ", (long long)o->heads);
+    text_addf(&name, "%lld head%s: ", (long long)o->heads, o->heads == 1 ? "" : "s");
     pane_name(pane, &name);
     text_addf(&name, " \xc2\xb7 %s", pane_view(pane)->name);
     if (o->sorted)

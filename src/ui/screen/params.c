@@ -454,12 +454,39 @@ static void vary_row(Ui *ui, int seek)
     ui_open(ui, SCREEN_VARY);
 }
 
+/* The cost of what is typed so far, where it is a value; it counts once the field is left. */
+static void preview(Ui *ui)
+{
+    Form           form;
+    const FormRow *row = row_here(ui, &form);
+    Pane          *pane = edited(ui);
+    Request        before;
+    Error          ignored = ERROR_INIT;
+
+    if (!row || *ui->params.field.text == '@' ||
+        !request_copy(&before, &pane->request, &ignored))
+        return;
+    if (form_set(ui->session, pane, row, ui->params.field.text, &ignored))
+        meter_change(ui, &ui->params.meter, pane);
+    request_free(&pane->request);
+    pane->request = before;
+}
+
+static bool type_key(Ui *ui, uint32_t key)
+{
+    bool taken = field_key(&ui->params.field, key);
+
+    if (taken)
+        preview(ui);
+    return taken;
+}
+
 static bool params_key(Ui *ui, uint32_t key)
 {
     Params *p = &ui->params;
 
     if (p->typing && key != K_CONTROL('U') && (key == K_ARROW_LEFT || key == K_ARROW_RIGHT))
-        return field_key(&p->field, key);
+        return type_key(ui, key);
     if (key < 32 || key == K_LINE_HOME || key == K_LINE_END || key >= K_FIRST)
         return false;
     if (!p->typing) { /* Backspace edits the value, other keys replace it */
@@ -473,7 +500,7 @@ static bool params_key(Ui *ui, uint32_t key)
     }
     p->typing = true;
     p->problem[0] = '\0';
-    return field_key(&p->field, key);
+    return type_key(ui, key);
 }
 
 static void params_leave(Ui *ui)
@@ -531,7 +558,8 @@ static bool params_open(Ui *ui)
 static bool params_poll(Ui *ui)
 {
     Pane *pane = edited(ui);
-    bool  changed = pane && ui_has(ui, SCREEN_PARAMS) && meter_poll(ui, &ui->params.meter, pane);
+    bool  shown = pane && ui_has(ui, SCREEN_PARAMS) && !ui->params.typing; /* else a preview */
+    bool  changed = shown && meter_poll(ui, &ui->params.meter, pane);
 
     run_changes(ui);
     return changed;

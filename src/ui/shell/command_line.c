@@ -137,8 +137,9 @@ struct CommandWork {
     const char *words[CALL_MAX_WORDS]; /* in storage */
     int         count, columns;
     pthread_mutex_t lock; /* guards progress, which the worker writes */
-    char        progress[160];
-    bool        fresh; /* progress was not shown yet */
+    char        progress[160]; /* "": none yet */
+    char        shown[160];    /* the progress last drawn */
+    bool        cancelled;
 };
 
 static void take_progress(void *context, const char *text)
@@ -147,22 +148,29 @@ static void take_progress(void *context, const char *text)
 
     pthread_mutex_lock(&w->lock);
     snprintf(w->progress, sizeof(w->progress), "%s", text);
-    w->fresh = true;
     pthread_mutex_unlock(&w->lock);
 }
 
 /* False: nothing new. */
-static bool show_progress(Ui *ui, struct CommandWork *w)
+static bool progress_changed(struct CommandWork *w)
 {
     bool fresh;
 
     pthread_mutex_lock(&w->lock);
-    fresh = w->fresh;
-    if (fresh)
-        ui_say(ui, ROLE_DIM, "%s; Ctrl-C stops it", w->progress);
-    w->fresh = false;
+    fresh = strcmp(w->shown, w->progress) != 0;
+    snprintf(w->shown, sizeof(w->shown), "%s", w->progress);
     pthread_mutex_unlock(&w->lock);
     return fresh;
+}
+
+bool command_progress(const Ui *ui, char *text, size_t size)
+{
+    const struct CommandWork *w = ui->command.work;
+
+    if (w)
+        snprintf(text, size, "%s%.120s%s", *w->shown ? "" : "running: ",
+                 *w->shown ? w->shown : w->line, w->cancelled ? "" : "   Ctrl-C cancels");
+    return w != NULL;
 }
 
 static bool run_command(void *context, const atomic_bool *cancel, Error *err)
@@ -198,8 +206,40 @@ static void command_work_free(struct CommandWork *w)
     free(w);
 }
 
-/* Takes over the study. */
-static void start_work(Ui *ui, const char *line, PaneStudy *study)
+static bool add_setting(const Call *call, OptionId id, const char *value, Text *line)
+{
+    bool takes = !call->values[id] && command_takes(call->command, option_at(id));
+
+    if (takes)
+        text_addf(line, " --%s%s%s", option_at(id)->flag, value ? " " : "", value ? value : "");
+    return takes;
+}
+
+/* The line with the explorer's causal, device and precision, which hold for its panes.  What the
+ * line says itself stays; another input or a preset has its own. */
+static void with_settings(const Ui *ui, const char *typed, Text *line)
+{
+    const Request *as = &ui->defaults;
+    const char    *words[CALL_MAX_WORDS];
+    Text           storage = { 0 };
+    Error          ignored = ERROR_INIT;
+    Call           call;
+    int            count = 0;
+
+    text_add(line, typed);
+    if (call_split(typed, words, CALL_MAX_WORDS, &count, &storage, &ignored) &&
+        call_parse(&call, words, count, &ignored) && !call.values[OPT_INPUT] &&
+        !call.values[OPT_PRESET]) {
+        if (as->causal >= 0 && !call.values[OPT_CAUSAL] && !call.values[OPT_NOCAUSAL])
+            add_setting(&call, as->causal ? OPT_CAUSAL : OPT_NOCAUSAL, NULL, line);
+        if (as->ops && add_setting(&call, OPT_DEVICE, as->device, line) && *as->precision)
+            add_setting(&call, OPT_PRECISION, as->precision, line);
+    }
+    text_free(&storage);
+}
+
+/* Takes over the study.  n: of the input; 0: as it is. */
+static void start_work(Ui *ui, const char *line, PaneStudy *study, int64_t n)
 {
     struct CommandWork *w = calloc(1, sizeof(*w));
     Error               err = ERROR_INIT;
@@ -218,6 +258,7 @@ static void start_work(Ui *ui, const char *line, PaneStudy *study)
     w->columns = ui->term->cols - 5;
     w->spec = spec ? strdup(spec) : NULL;
     w->choice = *session_choice(ui->session);
+    w->choice.n = n ? n : w->choice.n;
     if (call_split(line, w->words, CALL_MAX_WORDS, &w->count, &w->storage, &err))
         w->job = session_submit_work(ui->draughtsman.session, run_command, w, &err);
     if (!w->job) {
@@ -227,22 +268,36 @@ static void start_work(Ui *ui, const char *line, PaneStudy *study)
     }
     ui->command.work = w;
     ui_say(ui, ROLE_DIM, "running: %s", line);
+    ui->message[0] = '\0'; /* its progress stands there */
 }
 
-static void start_command(Ui *ui, const char *line)
+static void start_command(Ui *ui, const char *typed)
 {
-    start_work(ui, line, NULL);
+    Text line = { 0 };
+
+    with_settings(ui, typed, &line);
+    start_work(ui, text_str(&line), NULL, 0);
+    text_free(&line);
 }
 
-static void study_panes(Ui *ui, const char *line, StudyKind kind, const Budget *budget)
+static void study_panes(Ui *ui, const char *line, StudyKind kind, const Budget *budget, int64_t n)
 {
     Error      err = ERROR_INIT;
     PaneStudy *study = pane_study_new(ui, kind, budget, &err);
 
     if (study)
-        start_work(ui, line, study);
+        start_work(ui, line, study, n);
     else
         ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
+/* A sweep says, too, how to go on. */
+static void say_cancelled(Ui *ui, const struct CommandWork *w)
+{
+    const char *why = job_error(w->job)->text;
+    bool        more = *why && strcmp(why, "cancelled") != 0;
+
+    ui_say(ui, ROLE_WARN, "cancelled: %s%s%s", w->line, more ? ": " : "", more ? why : "");
 }
 
 bool command_poll(Ui *ui)
@@ -251,29 +306,36 @@ bool command_poll(Ui *ui)
     JobState            state = w ? job_state(w->job) : JOB_WAITING;
 
     if (state == JOB_WAITING || state == JOB_RUNNING)
-        return w && show_progress(ui, w);
+        return w && progress_changed(w);
     ui->command.work = NULL;
     ui->message[0] = '\0';
     if (state == JOB_DONE && !w->study)
         journal_command(ui, w->line);
-    if (state == JOB_DONE && w->study)
+    if (w->cancelled && (w->study || state != JOB_DONE))
+        say_cancelled(ui, w);
+    else if (state == JOB_DONE && w->cancelled)
+        ui_say(ui, ROLE_GOOD, "done before it could be cancelled: %s", w->line);
+    else if (state == JOB_DONE && w->study)
         pane_study_show(ui, w->study);
     else if (state == JOB_DONE && w->out.length)
         pager_open(ui, w->line, text_str(&w->out), false);
     else if (state == JOB_DONE)
         ui_say(ui, ROLE_GOOD, "done: %s", w->line);
     else
-        ui_say(ui, ROLE_ERROR, "%s",
-               *job_error(w->job)->text ? job_error(w->job)->text : "cancelled");
+        ui_say(ui, ROLE_ERROR, "%s", job_error(w->job)->text);
     command_work_free(w);
     return true;
 }
 
 bool command_cancel(Ui *ui)
 {
-    if (ui->command.work)
-        job_cancel(ui->command.work->job);
-    return ui->command.work != NULL;
+    struct CommandWork *w = ui->command.work;
+
+    if (w) {
+        job_cancel(w->job);
+        w->cancelled = true;
+    }
+    return w != NULL;
 }
 
 bool command_runs(const Ui *ui)
@@ -457,21 +519,33 @@ static void budget_typed(Ui *ui, const char *text)
         ui_say(ui, ROLE_DIM, "of exact attention's price, as in :budget pairs=5%% or "
                              ":budget flops=5%%");
     else if (budget_parse(text, &budget, &err))
-        study_panes(ui, line, STUDY_BUDGET, &budget);
+        study_panes(ui, line, STUDY_BUDGET, &budget, 0);
     else
         ui_say(ui, ROLE_ERROR, "%s", err.text);
 }
 
+/* rest: "", or another length of the panes' input. */
+static void study_typed(Ui *ui, const char *word, const char *rest, StudyKind kind)
+{
+    char    line[80];
+    int64_t n = 0;
+
+    snprintf(line, sizeof(line), "%s%s%.40s", word, *rest ? " " : "", rest);
+    if (*rest && !(text_whole(rest, &n) && n >= 1))
+        ui_say(ui, ROLE_ERROR, "%s: '%.40s' is no length; %s alone is of the panes' input, :%s 4k "
+               "of its first 4000 tokens", word, rest, word, word);
+    else
+        study_panes(ui, line, kind, NULL, n);
+}
+
 static void quality_typed(Ui *ui, const char *rest)
 {
-    (void)rest;
-    study_panes(ui, "quality", STUDY_QUALITY, NULL);
+    study_typed(ui, "quality", rest, STUDY_QUALITY);
 }
 
 static void decode_typed(Ui *ui, const char *rest)
 {
-    (void)rest;
-    study_panes(ui, "decode", STUDY_DECODE, NULL);
+    study_typed(ui, "decode", rest, STUDY_DECODE);
 }
 
 static void consider_budgets(Ui *ui, Found *f)
@@ -519,9 +593,11 @@ static const Typed typed[] = {
       "sizes of all panes that take this share of exact attention's pairs=5% or flops=5%",
       "SHARE" },
     { "quality", true, quality_typed, NULL,
-      "each head of each pane against exact attention: mass, output error", "" },
+      "each head of each pane against exact attention: mass, output error; N: of so many tokens",
+      "[N]" },
     { "decode", true, decode_typed, NULL,
-      "what one token more costs each pane: cache, bytes and FLOPs of a step, its time", "" },
+      "what one token more costs each pane: cache, bytes and FLOPs of a step, its time; N: after "
+      "so many tokens", "[N]" },
     { "causal", true, input_typed_causal, consider_causal,
       "on, off, or input: whether a token sees those after it", "WORD" },
     { "model", false, model_typed, NULL, "a model and a text: PATH TEXTFILE", "PATH TEXT" },

@@ -243,6 +243,24 @@ const char *console_command_name(const Ui *ui, int index)
                                                              : NULL;
 }
 
+const char *console_command_help(const Ui *ui, int index)
+{
+    return ui->console->commands[index].help;
+}
+
+bool console_mapped(const Ui *ui, int index, char *key, size_t size, unsigned *scope,
+                    const Action **action)
+{
+    const Console *c = ui->console;
+
+    if (!c || index >= c->key_count)
+        return false;
+    key_label(c->keys[index].key, key, size);
+    *scope = c->keys[index].scope;
+    *action = c->keys[index].action;
+    return true;
+}
+
 void console_event(Ui *ui, const char *event, const char *lines)
 {
     Console *c = ui->console;
@@ -253,21 +271,25 @@ void console_event(Ui *ui, const char *event, const char *lines)
         c->interpreter->event(c->interpreter->host, event, lines);
 }
 
+void console_run_mapped(Ui *ui, int index)
+{
+    const MappedKey *mapped = &ui->console->keys[index];
+
+    if (mapped->action)
+        action_run(ui, mapped->action);
+    else
+        ui->console->interpreter->call(ui->console->interpreter->host, mapped->function, NULL);
+}
+
 bool console_key(Ui *ui, uint32_t key)
 {
     Console *c = ui->console;
 
-    for (int i = c ? c->key_count - 1 : -1; i >= 0; i--) {
-        MappedKey *mapped = &c->keys[i];
-
-        if (mapped->key != key || !(mapped->scope & ui_scope(ui)))
-            continue;
-        if (mapped->action)
-            action_run(ui, mapped->action);
-        else
-            c->interpreter->call(c->interpreter->host, mapped->function, NULL);
-        return true;
-    }
+    for (int i = c ? c->key_count - 1 : -1; i >= 0; i--)
+        if (c->keys[i].key == key && c->keys[i].scope & ui_scope(ui)) {
+            console_run_mapped(ui, i);
+            return true;
+        }
     return false;
 }
 

@@ -29,6 +29,8 @@ typedef struct Choice {
     const Preset    *preset;
     const Gloss     *gloss;
     TypedHelp        typed; /* a word with an argument */
+    const char      *own;    /* help of a command of a script; NULL: none */
+    int              mapped; /* number of that command, else of a key of a script; from 1 */
 } Choice;
 
 typedef struct Choices {
@@ -112,13 +114,48 @@ static void command_words(const Command *command, char *keys, size_t size)
              (int)strcspn(takes, " "), takes);
 }
 
-static void choice_text(const Choice *c, char *keys, size_t keys_size, char *text, size_t size)
+/* The keys that scripts mapped to the action. */
+static void add_mapped(const Ui *ui, const Action *action, char *keys, size_t size)
+{
+    const Action *does;
+    unsigned      scope;
+    char          key[32];
+
+    for (int i = 0; console_mapped(ui, i, key, sizeof(key), &scope, &does); i++)
+        if (does == action && scope & action->scope) {
+            size_t used = strlen(keys);
+
+            snprintf(keys + used, size - used, "%s%s", used ? " " : "", key);
+        }
+}
+
+/* What a script added. */
+static void own_text(const Ui *ui, const Choice *c, char *keys, size_t keys_size, char *text,
+                     size_t size)
+{
+    const Action *action = NULL;
+    unsigned      scope;
+
+    if (c->own) {
+        snprintf(keys, keys_size, ":%s", console_command_name(ui, c->mapped - 1));
+        snprintf(text, size, "%s", *c->own ? c->own : "a command of a script");
+    } else {
+        console_mapped(ui, c->mapped - 1, keys, keys_size, &scope, &action);
+        snprintf(text, size, "%s", action ? action->help : "a function of a script");
+    }
+}
+
+static void choice_text(const Ui *ui, const Choice *c, char *keys, size_t keys_size, char *text,
+                        size_t size)
 {
     keys[0] = '\0';
-    if (c->heading) {
+    if (c->mapped) {
+        own_text(ui, c, keys, keys_size, text, size);
+    } else if (c->heading) {
         snprintf(text, size, "%s", c->heading);
     } else if (c->action) {
         action_keys(c->action, keys, keys_size);
+        add_mapped(ui, c->action, keys, keys_size);
         snprintf(text, size, "%s", c->action->help);
     } else if (c->mechanism) {
         snprintf(keys, keys_size, "%s", c->mechanism->id);
@@ -190,7 +227,7 @@ static void add_choice(const Ui *ui, Choices *list, Choice choice)
     char keys[128], text[512];
     Text topics = { 0 };
 
-    choice_text(&choice, keys, sizeof(keys), text, sizeof(text));
+    choice_text(ui, &choice, keys, sizeof(keys), text, sizeof(text));
     choice_topics(&choice, &topics);
     if (list->count < CHOICES_MOST &&
         (has_words(ui->help.filter.text, keys, text, text_str(&topics)) ||
@@ -363,6 +400,25 @@ static void add_group(const Ui *ui, Choices *list, size_t group)
         list->count = before;
 }
 
+/* Commands and keys of scripts; a key of an action that is listed stands with it. */
+static void add_own(const Ui *ui, Choices *list)
+{
+    const Action *action;
+    unsigned      scope;
+    char          key[32];
+    int           before = list->count;
+
+    if (list->count < CHOICES_MOST && !*ui->help.filter.text)
+        list->items[list->count++] = (Choice){ .heading = "Of scripts" };
+    for (int i = 0; console_command_name(ui, i); i++)
+        add_choice(ui, list, (Choice){ .own = console_command_help(ui, i), .mapped = i + 1 });
+    for (int i = 0; console_mapped(ui, i, key, sizeof(key), &scope, &action); i++)
+        if (scope & scope_below(ui) && !(action && action->scope & scope_below(ui)))
+            add_choice(ui, list, (Choice){ .mapped = i + 1 });
+    if (list->count == before + 1 && list->items[before].heading)
+        list->count = before;
+}
+
 /* First the tasks that are at home below the list. */
 static void add_keys(const Ui *ui, Choices *list)
 {
@@ -375,6 +431,7 @@ static void add_keys(const Ui *ui, Choices *list)
             if (home != elsewhere)
                 add_group(ui, list, g);
         }
+    add_own(ui, list);
 }
 
 static void make_choices(Ui *ui, Choices *list)
@@ -447,7 +504,7 @@ static int whole_lines(Ui *ui, const Choices *list, Area area, Term *term)
 
     if (!list->count)
         return 0;
-    choice_text(&list->items[ui->help.line], keys, sizeof(keys), text, sizeof(text));
+    choice_text(ui, &list->items[ui->help.line], keys, sizeof(keys), text, sizeof(text));
     if (term_width(text) <= area.w - keys_width(ui, list, area) - 5)
         return 0;
     box.h = term_paragraph(NULL, box, text, (Style){ 0 });
@@ -471,7 +528,7 @@ static void draw_choice(Ui *ui, const Choices *list, int line, Area area, int y)
     int   left = keys_width(ui, list, area);
     char  keys[128], text[512];
 
-    choice_text(&list->items[line], keys, sizeof(keys), text, sizeof(text));
+    choice_text(ui, &list->items[line], keys, sizeof(keys), text, sizeof(text));
     if (list->items[line].heading) {
         term_text(term, y, area.x + 2, area.w - 4, text, ui_style(ui, ROLE_TITLE));
         return;
@@ -521,7 +578,8 @@ static void help_draw(Ui *ui, Area all)
     whole_lines(ui, &list, area, ui->term);
     if (!list.count)
         term_text(ui->term, area.y + rows.first, area.x + 2, area.w - 4,
-                  "nothing is called so or does that; : runs commands", ui_style(ui, ROLE_DIM));
+                  "nothing is called so or does that; Esc closes, then : runs commands",
+                  ui_style(ui, ROLE_DIM));
     for (int i = 0; i < shown && h->top + i < list.count; i++)
         draw_choice(ui, &list, h->top + i, area, area.y + rows.first + i);
 }
@@ -613,6 +671,15 @@ static void open_card(Ui *ui, const Mechanism *m)
     text_free(&text);
 }
 
+/* As the key does where the list was opened. */
+static void run_own(Ui *ui, const Choice *c)
+{
+    if (c->own)
+        command_enter(ui, console_command_name(ui, c->mapped - 1));
+    else
+        console_run_mapped(ui, c->mapped - 1);
+}
+
 static void open_mechanism(Ui *ui, const Mechanism *m, bool adding)
 {
     history_note(ui);
@@ -640,7 +707,9 @@ void action_choice_run(Ui *ui)
         snprintf(line, sizeof(line), "%s %s", choice.typed.word,
                  typed_argument(ui, &choice.typed));
     action_close(ui);
-    if (choice.action)
+    if (choice.mapped)
+        run_own(ui, &choice);
+    else if (choice.action)
         action_run(ui, choice.action);
     else if (*line)
         command_enter(ui, line);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/call.h"
 #include "app/result/views.h"
@@ -14,6 +15,7 @@
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"
+#include "ui/state/workspace.h"
 
 /* A whole number from `least`; false with a message. */
 static bool take_number(Ui *ui, const char *name, const char *text, int64_t least, int64_t *out)
@@ -45,18 +47,21 @@ static void say_input(Ui *ui)
                (long long)input->n, layer);
 }
 
-/* Loads the input with that choice; false with a message: the old one stays. */
+/* Loads the input with that choice; false with a message: the old one stays.  What is open already
+ * is no step to undo. */
 static bool load(Ui *ui, const char *given, const InputChoice *choice)
 {
     Error err = ERROR_INIT;
     char *spec = strdup(given ? given : session_input_spec(ui->session));
-    bool  ok;
+    bool  ok, other = !spec || !input_is_open(ui, spec, choice);
 
-    history_note(ui);
+    if (other)
+        history_note(ui);
     ok = spec && session_load(ui->session, spec, choice, &err);
     free(spec);
     if (!ok) {
-        history_drop(ui);
+        if (other)
+            history_drop(ui);
         ui_say(ui, ROLE_ERROR, "%s", err.text);
         return false;
     }
@@ -85,6 +90,12 @@ static bool model_and_text(const char *typed, Text *spec, Error *err)
     return is;
 }
 
+/* Several words that are neither a file nor a generator's or model's. */
+static bool is_sentence(const char *typed)
+{
+    return strchr(typed, ' ') && !strpbrk(typed, ":[/") && access(typed, F_OK) != 0;
+}
+
 void input_typed_open(Ui *ui, const char *typed)
 {
     InputChoice choice = INPUT_CHOICE_DEFAULT;
@@ -94,6 +105,9 @@ void input_typed_open(Ui *ui, const char *typed)
 
     if (err.code)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
+    else if (!is_model && is_sentence(typed))
+        ui_say(ui, ROLE_ERROR, "'%.60s' is no file; a text is read from a file: :open NAME.txt",
+               typed);
     else
         load(ui, is_model ? text_str(&spec) : typed, &choice);
     text_free(&spec);
@@ -102,15 +116,17 @@ void input_typed_open(Ui *ui, const char *typed)
 /* Samples that the key E goes through. */
 static const struct Sample {
     const char *spec, *words;
+    const char *keys; /* what panes offer for it; "": nothing of its own */
     int64_t     n; /* the first tokens of it; 0: all */
     bool        copies; /* it has heads that copy: the layer of the first among them is opened */
 } samples[] = {
     { "sample:english.txt",
-      "an English text: equal words attend to each other, nothing is hidden", 96, false },
+      "an English text: equal words attend to each other, nothing is hidden", "", 96, false },
     { "sample:induction.safetensors",
-      "a trained model: causal, 4 heads ([ ]) in 2 layers (:layer 1)", 0, true },
+      "a trained model: causal, 4 heads ([ ]) in 2 layers (:layer 1)", "; [ ] change the head", 0,
+      true },
     { "sample:image.png",
-      "a picture: like pixels attend to each other; I: what one sees", 0, false },
+      "a picture: like pixels attend to each other", "; I: what one sees", 0, false },
 };
 #define SAMPLES (sizeof(samples) / sizeof(*samples))
 
@@ -146,8 +162,8 @@ static void say_where(const struct Sample *s, InputChoice *choice, char *words, 
     if (!s->copies || !input_leading_head(s->spec, HEAD_INDUCTION, &place, &err))
         return;
     choice->layer = place.layer;
-    snprintf(words, size, "a trained model: in layer %lld head %lld copies (induction %.2f); [ ] "
-             "change the head", (long long)place.layer, (long long)place.head, place.score);
+    snprintf(words, size, "a trained model: in layer %lld head %lld copies (induction %.2f)",
+             (long long)place.layer, (long long)place.head, place.score);
 }
 
 /* A number of tokens that was typed holds for the next sample, too, where it has so many. */
@@ -168,7 +184,7 @@ void action_sample_next(Ui *ui)
         loaded = load(ui, next->spec, &choice);
     }
     if (loaded)
-        ui_say(ui, ROLE_DIM, "%s", words);
+        ui_say(ui, ROLE_DIM, "%s%s", words, ui->screen == SCREEN_COMPARE ? next->keys : "");
 }
 
 void action_sample_again(Ui *ui)
@@ -208,6 +224,15 @@ void input_typed_heads(Ui *ui, const char *text)
     take_choice(ui, "heads", text, 1, offsetof(InputChoice, heads));
 }
 
+static bool all_seeded(const Ui *ui, uint64_t seed)
+{
+    bool all = true;
+
+    for (int i = 0; i < ui->compare.count; i++)
+        all &= ui->compare.panes[i].request.seed == seed;
+    return all;
+}
+
 void input_typed_seed(Ui *ui, const char *text)
 {
     InputChoice choice = *session_choice(ui->session);
@@ -216,12 +241,24 @@ void input_typed_seed(Ui *ui, const char *text)
     if (!take_number(ui, "seed", text, 0, &seed))
         return;
     choice.seed = (uint64_t)seed;
+    if (input_is_open(ui, session_input_spec(ui->session), &choice) &&
+        !all_seeded(ui, choice.seed))
+        history_note(ui); /* the load notes no step */
     if (!load(ui, NULL, &choice))
         return;
     ui->defaults.seed = choice.seed;
     for (int i = 0; i < ui->compare.count; i++)
         ui->compare.panes[i].request.seed = choice.seed;
     run_panes(ui);
+}
+
+static bool all_causal(const Ui *ui, int causal)
+{
+    bool all = ui->defaults.causal == causal;
+
+    for (int i = 0; i < ui->compare.count; i++)
+        all &= ui->compare.panes[i].request.causal == causal;
+    return all;
 }
 
 void input_typed_causal(Ui *ui, const char *text)
@@ -247,7 +284,8 @@ void input_typed_causal(Ui *ui, const char *text)
                text);
         return;
     }
-    history_note(ui);
+    if (!all_causal(ui, causal))
+        history_note(ui);
     ui->defaults.causal = causal;
     for (int i = 0; i < ui->compare.count; i++)
         ui->compare.panes[i].request.causal = causal;

@@ -308,6 +308,16 @@ void action_quit_now(Ui *ui)
     ui->quit = true;
 }
 
+/* What is refined keeps its sample. */
+static bool stop_drawings(Ui *ui)
+{
+    bool any = false;
+
+    for (int i = 0; i < ui->compare.count; i++)
+        any |= drawing_stop(&ui->draughtsman, &ui->compare.panes[i].drawing);
+    return any;
+}
+
 /* Only asks the workers to cancel; the next poll takes the ended jobs. */
 void action_cancel(Ui *ui)
 {
@@ -321,6 +331,8 @@ void action_cancel(Ui *ui)
         ui_say(ui, ROLE_WARN, CANCELLING);
     else if (script)
         ui_say(ui, ROLE_WARN, "the script was stopped");
+    else if (stop_drawings(ui))
+        ui_say(ui, ROLE_DIM, "sampling stopped; the picture stays as it is");
     else
         ui_say(ui, ROLE_DIM, "nothing runs; q leaves");
 }

@@ -17,6 +17,7 @@ struct PaneStudy {
     StudyKind kind;
     Budget  budget;
     Text    out; /* a line for each pane, or the table */
+    int64_t n;   /* tokens of the input that it ran on */
 };
 
 /* ---- what is studied ---------------------------------------------------------------- */
@@ -158,6 +159,7 @@ static bool compare_panes(PaneStudy *study, Session *s, int columns, Error *err)
 
 bool pane_study_run(PaneStudy *study, Session *s, int columns, Error *err)
 {
+    study->n = session_input(s)->n;
     return study->kind == STUDY_BUDGET ? choose_sizes(study, s, err)
                                        : compare_panes(study, s, columns, err);
 }
@@ -205,15 +207,27 @@ static bool set_sizes(Ui *ui, const PaneStudy *study, Error *err)
     return true;
 }
 
+/* "quality of each head against exact attention, n=4096, causal" */
+static void open_table(Ui *ui, const PaneStudy *study)
+{
+    int  causal = study->requests[0].causal;
+    char title[96];
+
+    for (int i = 1; i < study->count; i++)
+        causal = study->requests[i].causal == causal ? causal : -1;
+    snprintf(title, sizeof(title), "%s, n=%lld%s",
+             study->kind == STUDY_DECODE ? "what one token more costs"
+                                         : "quality of each head against exact attention",
+             (long long)study->n, causal > 0 ? ", causal" : causal == 0 ? ", not causal" : "");
+    pager_open(ui, title, text_str(&study->out), false);
+}
+
 void pane_study_show(Ui *ui, PaneStudy *study)
 {
     Error err = ERROR_INIT;
 
     if (study->kind != STUDY_BUDGET) {
-        pager_open(ui, study->kind == STUDY_DECODE
-                           ? "what one token more costs"
-                           : "quality of each head against exact attention",
-                   text_str(&study->out), false);
+        open_table(ui, study);
         return;
     }
     history_note(ui);

@@ -72,6 +72,7 @@ const Screen screen_prompt = {
     .open = open_command,
     .poll = command_poll,
     .runs = command_runs,
+    .progress = command_progress,
     .cancel = command_cancel,
     .end = command_end,
 };

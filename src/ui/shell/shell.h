@@ -39,6 +39,7 @@ bool command_enter(Ui *ui, const char *line);
 void command_complete(Ui *ui, Field *field, char *choices, size_t size);
 bool command_poll(Ui *ui);
 bool command_runs(const Ui *ui);
+bool command_progress(const Ui *ui, char *text, size_t size); /* as Screen.progress */
 bool command_cancel(Ui *ui); /* false: none runs */
 void command_end(Ui *ui);
 
@@ -85,6 +86,12 @@ bool console_command(Ui *ui, const char *name, const char *help, int function, E
 /* False: the line begins with none of them. */
 bool console_own_command(Ui *ui, const char *line);
 const char *console_command_name(const Ui *ui, int index); /* NULL past the last */
+const char *console_command_help(const Ui *ui, int index);
+/* A key that a script mapped: its name, and the action (NULL: a function of the script) that it
+ * does where a bit of *scope holds; false past the last. */
+bool console_mapped(const Ui *ui, int index, char *key, size_t size, unsigned *scope,
+                    const Action **action);
+void console_run_mapped(Ui *ui, int index);
 /* Something happened that scripts wait for (attn.on): its name, and lines of name and value. */
 void console_event(Ui *ui, const char *event, const char *lines);
 /* True: the key is one of a script. */

@@ -286,7 +286,7 @@ static void share_text(const Ui *ui, Number share, char *text, size_t size)
 }
 
 /* "running reformer: combine, 5 s, ########........ 53 %   Ctrl-C cancels" */
-static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
+static void running_text(const Ui *ui, const Pane *pane, const Job *job, char *text, size_t size)
 {
     const char *stage = pane->job ? job_stage(job) : "measuring";
     double      seconds = job_seconds(job);
@@ -297,9 +297,38 @@ static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
         format_seconds(floor(seconds), since + 2, sizeof(since) - 2);
         share_text(ui, job_share(job), share, sizeof(share));
     }
-    term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
-               "running %s%s%s%s%s   Ctrl-C cancels", pane->request.mechanism,
-               *stage ? ": " : "", stage, since, share);
+    snprintf(text, size, "running %s%s%s%s%s   Ctrl-C cancels", pane->request.mechanism,
+             *stage ? ": " : "", stage, since, share);
+}
+
+/* Of what runs; false: nothing does. */
+static bool progress_text(const Ui *ui, char *text, size_t size)
+{
+    const Pane *pane = NULL;
+    const Job  *job = ui_running_job(ui, &pane);
+
+    if (job)
+        running_text(ui, pane, job, text, size);
+    return job || ui_progress(ui, text, size) >= 0;
+}
+
+#define PROGRESS_GAP 3 /* columns between a message and what runs */
+
+/* A script's own messages take the place of its line. */
+static bool shown_with_message(const Ui *ui)
+{
+    const Pane *pane;
+    char        ignored[256];
+
+    return ui_running_job(ui, &pane) ||
+           ui_progress(ui, ignored, sizeof(ignored)) != SCREEN_CONSOLE;
+}
+
+/* Message and progress have room in one line. */
+static bool fits_beside(const Ui *ui, const char *progress)
+{
+    return message_lines(ui) == 1 && term_width(ui->message) + PROGRESS_GAP +
+                                             term_width(progress) <= ui->term->cols - 2;
 }
 
 /* Whose line it is: a window that hides the screen has its own, or none. */
@@ -315,27 +344,45 @@ static const Screen *line_screen(const Ui *ui)
 
 static void draw_message(Ui *ui)
 {
-    const Pane *pane = NULL;
-    const Job  *job = ui_running_job(ui, &pane);
-    int         y = ui->term->rows - 2, by;
-    char        progress[160];
+    Term *term = ui->term;
+    int   y = term->rows - 2;
+    char  progress[256];
+    bool  runs = progress_text(ui, progress, sizeof(progress));
 
     if (lessons_docked(ui) && ui_has(ui, SCREEN_PARAMS) &&
         ui->screens[SCREEN_LESSON]->line(ui, y))
         return;
     if (ui->message[0]) {
         if (message_lines(ui) == 1)
-            term_text(ui->term, y, 1, ui->term->cols - 2, ui->message,
-                      ui_style(ui, ui->message_role));
+            term_text(term, y, 1, term->cols - 2, ui->message, ui_style(ui, ui->message_role));
+        if (runs && shown_with_message(ui) && fits_beside(ui, progress))
+            term_text(term, y, term->cols - 1 - term_width(progress), term_width(progress),
+                      progress, ui_style(ui, ROLE_WARN));
         return;
     }
-    by = job ? -1 : ui_progress(ui, progress, sizeof(progress));
-    if (job)
-        draw_running(ui, y, pane, job);
-    else if (by >= 0)
-        term_text(ui->term, y, 1, ui->term->cols - 2, progress, ui_style(ui, ROLE_WARN));
+    if (runs)
+        term_text(term, y, 1, term->cols - 2, progress, ui_style(ui, ROLE_WARN));
     else if (line_screen(ui)->line)
         line_screen(ui)->line(ui, y);
+}
+
+#define SLOW_RUN 0.5 /* seconds after which a run is worth a row of the picture */
+
+/* Above a message that leaves no room beside it. */
+static void draw_progress_above(Ui *ui, int lines)
+{
+    Term       *term = ui->term;
+    Area        row = { term->rows - 2 - lines, 0, 1, term->cols };
+    const Pane *pane;
+    const Job  *job = ui_running_job(ui, &pane);
+    char        progress[256];
+
+    if (!ui->message[0] || (job && job_seconds(job) < SLOW_RUN) ||
+        !progress_text(ui, progress, sizeof(progress)) || !shown_with_message(ui) ||
+        fits_beside(ui, progress))
+        return;
+    term_fill(term, row, ' ', (Style){ 0 });
+    term_text(term, row.y, 1, term->cols - 2, progress, ui_style(ui, ROLE_WARN));
 }
 
 void status_draw_long(Ui *ui)
@@ -346,7 +393,10 @@ void status_draw_long(Ui *ui)
     const char *cut = term->utf8 ? " \xe2\x80\xa6 (! shows all)" : " ... (! shows all)";
     Style       style = ui_style(ui, ui->message_role);
 
-    if (lines < 2 || ui_scope(ui) & TYPED_AT_BOTTOM)
+    if (ui_scope(ui) & TYPED_AT_BOTTOM)
+        return;
+    draw_progress_above(ui, lines);
+    if (lines < 2)
         return;
     term_paragraph(term, area, ui->message, style);
     area.h++;

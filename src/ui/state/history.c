@@ -10,8 +10,15 @@
 
 /* ---- a change in words: what stands after it, and what stood before ------------------- */
 
+/* What is there already, as of a linked pane, is not said twice. */
 static void add_part(Text *out, const char *part)
 {
+    size_t      length = strlen(part);
+    const char *at = out->length ? text_str(out) : NULL;
+
+    for (; at && (at = strstr(at, part)); at++)
+        if ((at == text_str(out) || at[-1] == ' ') && (!at[length] || at[length] == ','))
+            return;
     text_addf(out, "%s%s", out->length ? ", " : "", part);
 }
 
@@ -99,6 +106,23 @@ static void add_input(const Workspace *from, const Workspace *to, Text *out)
     add_choice("seed of the input", (int64_t)from->choice.seed, (int64_t)to->choice.seed, -1, out);
 }
 
+/* Each change of one pane; they end with ")".  Linked panes change alike. */
+static void add_parts(Text *out, const Text *parts)
+{
+    const char *at = parts->length ? text_str(parts) : "", *end;
+
+    for (; *at; at = end) {
+        Text part = { 0 };
+
+        end = strstr(at, "), ");
+        end = end ? end + 1 : at + strlen(at);
+        text_add_bytes(&part, at, (size_t)(end - at));
+        add_part(out, text_str(&part));
+        text_free(&part);
+        end += strspn(end, ", ");
+    }
+}
+
 static void add_panes(const Workspace *from, const Workspace *to, Text *out)
 {
     if (to->count != from->count) {
@@ -111,8 +135,7 @@ static void add_panes(const Workspace *from, const Workspace *to, Text *out)
 
         add_request(&from->panes[i].request, &to->panes[i].request, &one);
         workspace_pane_changes(&from->panes[i], &to->panes[i], &one);
-        if (one.length && !strstr(text_str(out), text_str(&one))) /* linked panes change alike */
-            add_part(out, text_str(&one));
+        add_parts(out, &one);
         text_free(&one);
     }
 }
@@ -258,6 +281,7 @@ static bool go(Ui *ui, WorkspaceStack *from, WorkspaceStack *to)
     push(to, now);
     ui->message[0] = '\0';
     restore(ui, w);
+    ui->defaults.causal = w->defaults.causal;
     if (!ui->message[0]) /* nothing went wrong */
         ui_say(ui, ROLE_DIM, "%s%s%s", undo ? "undone" : "redone", change.length ? ": " : "",
                text_str(&change));

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/command/command.h"
 #include "app/program.h"
 #include "app/session/model_input.h"
 #include "attn/run/position.h"
@@ -409,6 +410,7 @@ void saving_names(void (*each)(void *context, const char *name), void *context)
 void saving_typed_save(Ui *ui, const char *name)
 {
     Error err = ERROR_INIT;
+    Text  quoted = { 0 };
 
     if (!*name)
         name = ui->session_name[0] ? ui->session_name : SAVING_LAST;
@@ -418,8 +420,10 @@ void saving_typed_save(Ui *ui, const char *name)
     }
     if (name != ui->session_name)
         snprintf(ui->session_name, sizeof(ui->session_name), "%.250s", name);
+    word_quote(&quoted, name);
     ui_say(ui, ROLE_GOOD, "saved: %s%s  (attnscope --session %s)", name,
-           lessons_docked(ui) ? ", the panes without the lesson" : "", name);
+           lessons_docked(ui) ? ", the panes without the lesson" : "", text_str(&quoted));
+    text_free(&quoted);
 }
 
 void saving_typed_restore(Ui *ui, const char *name)

@@ -35,6 +35,35 @@ static double value(const Study *study, int line, int point, StudyQuantity q)
     return p->value[q].valid ? p->value[q].value : (double)NAN;
 }
 
+/* A stop flag that is set while the second line's first point is run. */
+static void stop_at_reformer(void *stop, const char *text)
+{
+    if (strstr(text, "reformer"))
+        atomic_store((atomic_bool *)stop, true);
+}
+
+TEST(a_stopped_study_ends_with_an_error)
+{
+    Session    *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
+    atomic_bool stop = false;
+    Request     exact = REQUEST_INIT;
+    Error       err = ERROR_INIT, again = ERROR_INIT;
+    Study       study;
+
+    assert_true(study_open(&study, "rounds=1,2,3", &exact, &err));
+    add(s, &study, "reformer", 0);
+    session_on_stop(s, &stop, NULL);
+    session_on_progress(s, stop_at_reformer, &stop);
+    assert_false(study_run(&study, s, &err));
+    assert_int_equal(err.code, ERR_CANCELLED);
+    assert_true(request_parse(s, &exact, "full", &again));
+    assert_null(session_run(s, &exact, &again));
+    assert_int_equal(again.code, ERR_CANCELLED);
+    request_free(&exact);
+    study_free(&study);
+    session_free(s);
+}
+
 TEST(points_have_their_numbers)
 {
     Session *s = session_on("synthetic:normal(n=48,d=8,seed=3)");

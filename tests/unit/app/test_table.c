@@ -42,6 +42,26 @@ TEST(test_a_wide_table_comes_in_parts)
     text_free(&out);
 }
 
+TEST(test_a_small_ratio_is_not_zero)
+{
+    static const struct {
+        double      ratio;
+        const char *text;
+    } cases[] = { { 12.25, "12.25x" }, { 0.5, "0.50x" }, { 0.0041, "0.0041x" },
+                  { 3e-6, "<0.0001x" } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Table t = { .cols = 1 };
+        Text  out = { 0 };
+
+        table_times(&t, cases[i].ratio);
+        table_write(&t, TABLE_TEXT, &out);
+        CHECK(strstr(text_str(&out), cases[i].text), "%s", text_str(&out));
+        table_free(&t);
+        text_free(&out);
+    }
+}
+
 TEST(test_keys_stand_in_each_part)
 {
     static const char *const cells[] = { "name", "n", "time ms", "memory",
