@@ -1,4 +1,5 @@
 /* start.c -- from a RunSpec to a finished Run: checks, binding, execution. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -403,6 +404,59 @@ static void warn_of_nonfinite(Run *r)
                  (long long)(at / r->out.shape[r->out.rank - 1] % r->out.shape[r->out.rank - 2]));
 }
 
+static bool row_holds(const Tensor *t, int64_t heads, int64_t head, int64_t i, bool infinity)
+{
+    const float *row = tensor_row_f32(t, head, heads, i);
+
+    for (int64_t p = 0; p < t->shape[t->rank - 1]; p++)
+        if (isnan(row[p]) || (infinity && isinf(row[p])))
+            return true;
+    return false;
+}
+
+/* The first key that is NaN; m: none. */
+static int64_t first_nan_key(const Run *r, int64_t head)
+{
+    int64_t j = 0;
+
+    while (j < r->m && !row_holds(&r->k, r->h, head, j, false))
+        j++;
+    return j;
+}
+
+/* Queries of all heads whose scores hold NaN: exact attention has no weights there. */
+static int64_t unknown_queries(const Run *r)
+{
+    int64_t count = 0;
+
+    for (int64_t head = 0; head < r->h; head++) {
+        int64_t key = first_nan_key(r, head);
+
+        for (int64_t i = 0; i < r->n; i++)
+            count += (key < r->m && (!r->causal || i + r->q_offset >= key)) ||
+                     row_holds(&r->q, r->h, head, i, true);
+    }
+    return count;
+}
+
+static bool rows_of_floats(const Tensor *t, int64_t rows)
+{
+    return t->data && t->dtype == DT_F32 && t->rank == 3 && t->shape[1] >= rows;
+}
+
+static void warn_of_unknown(Run *r)
+{
+    int64_t count = 0;
+
+    if (!run_failed(r) && rows_of_floats(&r->q, r->n) && rows_of_floats(&r->k, r->m) &&
+        (tensor_not_finite(&r->q) >= 0 || tensor_not_finite(&r->k) >= 0))
+        count = unknown_queries(r);
+    if (count)
+        run_warn(r, "%lld of %lld queries %s not finite and left out: no weight, mass or error is "
+                 "known there", (long long)count, (long long)(r->h * r->n),
+                 count == 1 ? "is" : "are");
+}
+
 static void run_mechanism(Run *r)
 {
     const Mechanism *m = r->mechanism;
@@ -444,6 +498,8 @@ void run_execute(Run *r)
     start_attach(r, false);
     if (r->spec.views)
         warn_of_nonfinite(r);
+    if (r->spec.views)
+        warn_of_unknown(r);
 }
 
 Run *run_bare(void)

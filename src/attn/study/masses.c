@@ -239,7 +239,8 @@ void run_relative_error(Run *r, const AttendInput *in)
         moved += apart * apart;
         size += exact * exact;
     }
-    run_figure(r, "relative_error", size > 0 ? sqrt(moved / size) : 0);
+    /* not known where either is not finite, or exact attention is 0 and the output is not */
+    run_figure(r, "relative_error", moved == 0 && size == 0 ? 0 : sqrt(moved / size));
 }
 
 /* ---- views ------------------------------------------------------------------------ */
