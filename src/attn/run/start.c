@@ -457,6 +457,17 @@ static void warn_of_unknown(Run *r)
                  count == 1 ? "is" : "are");
 }
 
+/* Causal queries before the first key. */
+static void warn_of_empty(Run *r)
+{
+    int64_t count = r->causal ? min_i64(r->n, max_i64(0, -r->q_offset)) : 0;
+
+    if (!run_failed(r) && count)
+        run_warn(r, "%lld of %lld queries see%s no key: they stand before the first "
+                 "(q_offset=%lld) and do not count in the quality", (long long)count,
+                 (long long)r->n, count == 1 ? "s" : "", (long long)r->q_offset);
+}
+
 static void run_mechanism(Run *r)
 {
     const Mechanism *m = r->mechanism;
@@ -500,6 +511,7 @@ void run_execute(Run *r)
         warn_of_nonfinite(r);
     if (r->spec.views)
         warn_of_unknown(r);
+    warn_of_empty(r);
 }
 
 Run *run_bare(void)
