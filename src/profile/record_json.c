@@ -120,7 +120,8 @@ static void parts(Json *j, const char *key, bool valid, Flops flops)
 
 static void flops(Json *j, const Record *r)
 {
-    bool counted = r->status == RECORD_OK, closed = counted && r->has_closed_form;
+    bool   counted = r->status == RECORD_OK, closed = counted && r->has_closed_form;
+    double traffic = r->bytes.read + r->bytes.written; /* 0: no op counted any */
 
     jsonw_key_open(j, "flops", '{');
     record_key_number(j, "counted", when(counted, flops_total(r->counted)));
@@ -131,7 +132,7 @@ static void flops(Json *j, const Record *r)
     parts(j, "counted_parts", counted, r->counted);
     parts(j, "closed_form_parts", closed, r->closed_form);
     jsonw_close(j, '}');
-    record_key_number(j, "bytes", when(counted, r->bytes.read + r->bytes.written));
+    record_key_number(j, "bytes", when(counted && traffic > 0, traffic));
     jsonw_key_open(j, "hardware", '{');
     record_key_number(j, "cycles", r->hardware.cycles);
     record_key_number(j, "instructions", r->hardware.instructions);

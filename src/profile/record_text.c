@@ -145,7 +145,8 @@ static void flops_line(const Record *r, Text *out)
 
 static void memory_line(const Record *r, Text *out)
 {
-    char text[32];
+    double traffic = r->bytes.read + r->bytes.written; /* 0: no op counted any */
+    char   text[32];
 
     if (!r->arena_peak.valid && !r->heap_peak.valid && !r->rss_peak.valid)
         return;
@@ -155,8 +156,8 @@ static void memory_line(const Record *r, Text *out)
         text_addf(out, ", device %s", record_bytes_text(r->device_peak, text, sizeof(text)));
     text_addf(out, ", process %s", record_bytes_text(r->rss_peak, text, sizeof(text)));
     if (r->status == RECORD_OK)
-        text_addf(out, "; traffic %s",
-                  format_bytes((int64_t)(r->bytes.read + r->bytes.written), text, sizeof(text)));
+        text_addf(out, "; traffic %s", traffic > 0
+                  ? record_bytes_text(number_of(traffic), text, sizeof(text)) : "not counted");
     text_add(out, "\n");
 }
 
