@@ -204,18 +204,142 @@ function Sweep.filter(sweep, f)
   return as_sweep(kept)
 end
 
+-- Steps from one word to the other: letters put in, left out or changed.
+local function slips(a, b)
+  local row = {}
+  for j = 0, #b do
+    row[j] = j
+  end
+  for i = 1, #a do
+    local corner = row[0]
+    row[0] = i
+    for j = 1, #b do
+      local above = row[j]
+      row[j] = math.min(above + 1, row[j - 1] + 1,
+        corner + (a:byte(i) == b:byte(j) and 0 or 1))
+      corner = above
+    end
+  end
+  return row[#b]
+end
+
+-- True, or null where the group that would hold the column was not measured; else false.
+local function has_column(row, name)
+  if row[name] ~= nil or type(row.params) == "table" and row.params[name] ~= nil then
+    return true
+  end
+  for part in name:gmatch("[^.]+") do
+    if type(row) ~= "table" then
+      return row == attn.null and row
+    end
+    row = row[part]
+  end
+  return row ~= nil
+end
+
+local function offer_columns(group, lead, offer)
+  for key, value in pairs(group) do
+    if type(key) == "string" then
+      offer(lead .. key)
+      if type(value) == "table" and #lead == 0 then
+        offer_columns(value, key .. ".", offer)
+      end
+    end
+  end
+end
+
+-- A column that no record has is an error, with the name nearest to it.
+local function check_column(rows, name)
+  local best, nearest, unmeasured, absent = math.huge, nil, false, false
+  for _, row in ipairs(rows) do
+    local found = has_column(row, name)
+    if found == true then
+      return
+    end
+    unmeasured, absent = unmeasured or found == attn.null, absent or not found
+  end
+  if unmeasured and not absent then
+    return
+  end
+  for _, row in ipairs(rows) do
+    offer_columns(row, "", function(other)
+      local count = slips(name, other)
+      if count < best or count == best and other < nearest then
+        best, nearest = count, other
+      end
+    end)
+  end
+  if nearest then
+    raise("no record has a column '%s'; did you mean '%s'?", name, nearest)
+  end
+end
+
+-- What tells two records of one cell apart: "params.window=5 and 9".
+local function apart(a, b)
+  local names, parts = { "seed", "process.number", "position", "device", "precision", "threads",
+    "causal", "d", "heads", "n", "input.source" }, {}
+  for _, record in ipairs { a, b } do
+    for key in pairs(type(record.params) == "table" and record.params or {}) do
+      names[#names + 1] = "params." .. key
+    end
+  end
+  table.sort(names)
+  for at, name in ipairs(names) do
+    local x, y = lookup(a, name), lookup(b, name)
+    if x ~= y and name ~= names[at - 1] then
+      parts[#parts + 1] = string.format("%s=%s and %s", name, tostring(x), tostring(y))
+    end
+  end
+  return table.concat(parts, ", ")
+end
+
+local function check_double(a, b, where)
+  local what = apart(a, b)
+  raise("two records stand at %s%s; filter them first, or put what differs across", where,
+    #what > 0 and ": they differ in " .. what or " with two values")
+end
+
+local function pivot_table(rows, down, across, value)
+  local out, by_key, columns, known, from = {}, {}, { down }, {}, {}
+  for _, row in ipairs(rows) do
+    local key, column = lookup(row, down), lookup(row, across)
+    if key ~= nil and column ~= nil then
+      column = tostring(column)
+      if not known[column] then
+        known[column] = true
+        columns[#columns + 1] = column
+      end
+      if not by_key[key] then
+        by_key[key], from[key] = { [down] = key }, {}
+        out[#out + 1] = by_key[key]
+      end
+      local held, new = by_key[key][column], measure(row, value)
+      if from[key][column] and held ~= nil and new ~= nil and held ~= new then
+        check_double(from[key][column], row,
+          string.format("%s=%s, %s=%s", down, tostring(key), across, column))
+      end
+      if new ~= nil then
+        by_key[key][column], from[key][column] = new, row
+      end
+    end
+  end
+  return out, columns
+end
+
 function Sweep.pivot(sweep, down, across, value)
   if value ~= nil then
     return attn.pivot(sweep, down, across, value)
   end
   expect("string", down, "down")
   expect("string", across, "value")
+  check_column(sweep, down)
+  check_column(sweep, across)
   local rows = {}
   for i, point in ipairs(named_records(sweep, down)) do
     rows[i] = { [down] = measure(point.record, down), mechanism = point.name,
                 value = measure(point.record, across) }
   end
-  return attn.pivot(rows, down, "mechanism", "value")
+  return pivot_table(rows, down, "mechanism", "value")
 end
 
 function Sweep.csv(sweep, target, columns)
@@ -261,21 +385,8 @@ function attn.pivot(rows, down, across, value)
   for _, row in ipairs(rows) do
     expect("table", row, "a row")
   end
-  local out, by_key, columns, known = {}, {}, { down }, {}
-  for _, row in ipairs(rows) do
-    local key, column = lookup(row, down), lookup(row, across)
-    if key ~= nil and column ~= nil then
-      column = tostring(column)
-      if not known[column] then
-        known[column] = true
-        columns[#columns + 1] = column
-      end
-      if not by_key[key] then
-        by_key[key] = { [down] = key }
-        out[#out + 1] = by_key[key]
-      end
-      by_key[key][column] = measure(row, value)
-    end
+  for _, name in ipairs { down, across, value } do
+    check_column(rows, name)
   end
-  return out, columns
+  return pivot_table(rows, down, across, value)
 end

@@ -192,6 +192,23 @@ case("records of a file, pivoted", function()
   raises("across: expected string", attn.pivot, {}, "a", 1, "b")
 end)
 
+case("a pivot refuses two values for one cell, and a column that is not there", function()
+  local rows = {
+    { n = 8, mechanism = "window", params = { window = 5 }, decode = { step_bytes = 40 } },
+    { n = 8, mechanism = "window", params = { window = 9 }, decode = { step_bytes = 72 } },
+    { n = 16, mechanism = "window", params = { window = 9 }, decode = attn.null },
+  }
+  raises("two records stand at n=8, mechanism=window: they differ in params.window=5 and 9",
+    attn.pivot, rows, "n", "mechanism", "decode.step_bytes")
+  local out = attn.pivot(rows, "n", "params.window", "decode.step_bytes")
+  equal(out[1]["5"], 40)
+  equal(out[1]["9"], 72)
+  raises("no record has a column 'decode.step_byte'; did you mean 'decode.step_bytes'?",
+    attn.pivot, rows, "n", "params.window", "decode.step_byte")
+  raises("did you mean 'mechanism'?", attn.pivot, rows, "n", "mechanisms", "decode.step_bytes")
+  equal(#attn.pivot({ rows[3] }, "n", "mechanism", "decode.step_bytes"), 1)
+end)
+
 case("roofline", function()
   local roof = attn.roofline { "full", "bigbird(window=3)", n = 32, ["repeat"] = 1 }
   assert(roof.ceilings.gemm > 0 and roof.ceilings.stream > 0 and roof.threads >= 1)
