@@ -2,6 +2,7 @@
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"
+#include "app/figure/rerender.h"
 #include "core/utf8.h"
 #include "input/input.h"
 
@@ -291,12 +292,17 @@ static void measured_card(const char *path, Text *out)
 {
     Error         err = ERROR_INIT;
     StoredFigure *stored = stored_figure_read(path, &err);
+    char         *line = stored ? figure_metadata(path, "attnscope:command", &err) : NULL;
 
     if (stored)
-        text_addf(out, "%-13s on %s; rerender draws these numbers, rerender --measure runs the "
-                  "command again\n", "measured", stored_figure_measured(stored));
+        text_addf(out, "%-13s on %s; rerender draws these numbers, %s\n", "measured",
+                  stored_figure_measured(stored),
+                  line && !rerender_measures(line)
+                      ? "its command measures new ones: run it yourself"
+                      : "rerender --measure runs the command again");
     else if (err.code != ERR_NONE)
         text_addf(out, "%-13s %s\n", "measured", err.text);
+    free(line);
     stored_figure_free(stored);
 }
 

@@ -7,6 +7,7 @@
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"
+#include "app/figure/rerender.h"
 #include "app/scripts.h"
 #include "app/session/model_input.h"
 
@@ -446,6 +447,21 @@ static bool command_of(const Call *call, bool needed, Text *out, Error *err)
     else if (ok && line)
         text_add(out, line);
     free(line);
+    return ok;
+}
+
+bool rerender_measures(const char *line)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    Error       ignored = ERROR_INIT;
+    Call        figure;
+    int         count;
+    bool        ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, &ignored);
+    int         skip = ok && count > 0 && !strcmp(words[0], "attnscope");
+
+    ok = ok && call_parse(&figure, words + skip, count - skip, &ignored) && only_draws(&figure);
+    text_free(&storage);
     return ok;
 }
 
