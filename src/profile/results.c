@@ -575,6 +575,27 @@ static int add_option(const char *flag, const char *path, const ResultRow *a, co
     return 1;
 }
 
+/* An option of which only the command tells: its value is part of the fingerprint. */
+static int add_worded(const char *flag, const ResultRow *a, const ResultRow *b, Text *out)
+{
+    char             word[16];
+    const ResultRow *rows[] = { a, b };
+    char             value[2][32] = { "", "" };
+
+    snprintf(word, sizeof(word), "%s=", flag);
+    for (int r = 0; r < 2; r++) {
+        const char *line = string_of(rows[r]->json, "command", NULL);
+        const char *at = line ? strstr(line, word) : NULL;
+
+        if (!line)
+            return 0;
+        if (at)
+            snprintf(value[r], sizeof(value[r]), "%.*s", (int)strcspn(at + strlen(word), " "),
+                     at + strlen(word));
+    }
+    return add_texts(flag, value[0], value[1], out);
+}
+
 int row_differences(const ResultRow *a, const ResultRow *b, Text *out)
 {
     Text said = { 0 };
@@ -592,7 +613,8 @@ int row_differences(const ResultRow *a, const ResultRow *b, Text *out)
              add_texts("precision", a->precision, b->precision, &said) +
              add_texts("input", a->source, b->source, &said) +
              add_option("--quality", "quality.output_error", a, b, &said) +
-             add_option("--decode", "decode.state_bytes", a, b, &said);
+             add_option("--decode", "decode.state_bytes", a, b, &said) +
+             add_worded("--repeat", a, b, &said) + add_worded("--within", a, b, &said);
     text_add(out, text_str(&said));
     text_free(&said);
     return count;

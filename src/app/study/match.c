@@ -1,6 +1,7 @@
 /* match.c -- pairs of records, and what they say together; see match.h. */
 #include "app/study/match.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +23,41 @@ typedef struct Matcher {
 
 /* ---- pairs ------------------------------------------------------------------ */
 
+/* The command without --repeat and --within, which change no counted number. */
+static void counting_command(const ResultRow *row, Text *out)
+{
+    const json_t *json = json_object_get(row->json, "command");
+
+    for (const char *at = json_is_string(json) ? json_string_value(json) : ""; *at;) {
+        size_t length = strcspn(at, " ");
+
+        if (strncmp(at, "--repeat=", 9) != 0 && strncmp(at, "--within=", 9) != 0)
+            text_addf(out, "%.*s ", (int)length, at);
+        at += length + strspn(at + length, " ");
+    }
+}
+
+/* The fingerprints differ because the one was repeated oftener than the other. */
+static bool only_repeats_differ(const ResultRow *a, const ResultRow *b)
+{
+    const char *of_a = json_string_value(json_object_get(a->json, "command"));
+    const char *of_b = json_string_value(json_object_get(b->json, "command"));
+    Text        x = { 0 }, y = { 0 };
+    bool        same;
+
+    if (!of_a || !of_b || !strcmp(of_a, of_b))
+        return false;
+    counting_command(a, &x);
+    counting_command(b, &y);
+    same = !strcmp(text_str(&x), text_str(&y));
+    text_free(&x);
+    text_free(&y);
+    return same;
+}
+
 /* By the fingerprints where both have one, which know the input's content; lines of `run --json`
  * have none. */
-static bool same_point(const ResultRow *a, const ResultRow *b)
+static bool same_point(const ResultRow *a, const ResultRow *b, bool counted)
 {
     int length = key_point_length(a->key);
 
@@ -32,7 +65,9 @@ static bool same_point(const ResultRow *a, const ResultRow *b)
         return false;
     if (!*a->key || !*b->key)
         return row_same_point(a, b);
-    return length == key_point_length(b->key) && !strncmp(a->key, b->key, (size_t)length);
+    if (length == key_point_length(b->key) && !strncmp(a->key, b->key, (size_t)length))
+        return true;
+    return counted && row_same_point(a, b) && only_repeats_differ(a, b);
 }
 
 /* The last such row of b. */
@@ -41,7 +76,7 @@ static const ResultRow *partner(Matcher *m, const ResultRow *a)
     const ResultRow *last = NULL;
 
     for (int i = 0; i < m->b->count; i++)
-        if (same_point(a, &m->b->rows[i])) {
+        if (same_point(a, &m->b->rows[i], m->plan->counted)) {
             last = &m->b->rows[i];
             m->partnered[i] = true;
         }
