@@ -1,4 +1,5 @@
 /* fit.c -- fit: exponents of growth from the records of a sweep, as table or chart. */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,23 @@ static bool check_measured(const Results *rows, const Call *call, Error *err)
                      rows->rows[0].message);
 }
 
+/* Claims stand in the scripts of mechanisms that are not in the catalogue: names the first. */
+static void note_claims(const Results *rows, Text *out)
+{
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *row = &rows->rows[i];
+        const char      *line = json_string_value(json_object_get(row->json, "command"));
+        const char      *script = line ? strstr(line, " --lua=") : NULL;
+        int              length = script ? (int)strcspn(script + 7, " ") : 0;
+
+        if (mechanism_find(row->mechanism))
+            continue;
+        text_addf(out, "%s is of a script, which has its claims: --lua %.*s compares them\n",
+                  row->mechanism, length ? length : 4, length ? script + 7 : "FILE");
+        return;
+    }
+}
+
 /* Tables for people have the notes that a reader needs. */
 static bool show_fits(const Results *rows, const Call *call, const Text *broken, Text *out,
                       Error *err)
@@ -117,6 +135,7 @@ static bool show_fits(const Results *rows, const Call *call, const Text *broken,
         return false;
     if (!call->values[OPT_JSON] && call_style(call) != TABLE_CSV) {
         text_add(out, text_str(broken));
+        note_claims(rows, out);
         results_note_failed(rows, out);
         results_note_versions(rows, NULL, out);
         results_note_oversubscribed(rows, NULL, out);
