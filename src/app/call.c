@@ -88,33 +88,37 @@ bool call_keep_words(const char *line, const WordRule *rule, Text *out, Error *e
     return ok;
 }
 
-/* The commands that take this option, as in "compare sweep fit"; NULL: none. */
-static const char *others_with(const char *flag)
+/* The commands that take an option of this name, as in "compare sweep fit"; empty: none. */
+static void others_with(const char *flag, Text *out)
 {
     size_t length = strcspn(flag, "=");
 
     for (int i = 0; i < OPT_COUNT; i++)
-        if (strlen(options[i].flag) == length && !strncmp(options[i].flag, flag, length))
-            return options[i].commands;
-    return NULL;
+        if (strlen(options[i].flag) == length && !strncmp(options[i].flag, flag, length) &&
+            options[i].commands)
+            text_addf(out, "%s%s", out->length ? " " : "", options[i].commands);
 }
 
 static bool unknown_option(const Command *command, const char *word, Error *err)
 {
-    const char *flag = word + strspn(word, "-"), *others = others_with(flag);
+    const char *flag = word + strspn(word, "-");
     Meant       nearest = { flag, NULL, strlen(flag) < 5 ? 2 : 4 }; /* half a word is no typo */
+    Text        others = { 0 };
 
     if (command->run == command_reach && (!strcmp(flag, "o") || !strncmp(flag, "output", 6)))
         return error_set(err, ERR_USAGE, "reach prints its numbers and writes no figure: attnscope "
                          "figure MECH:reach -o FILE draws them");
-    for (int i = 0; !others && i < OPT_COUNT; i++)
+    others_with(flag, &others);
+    for (int i = 0; !others.length && i < OPT_COUNT; i++)
         if (command_takes(command, &options[i]))
             meant_offer(&nearest, options[i].flag);
-    return error_set(err, ERR_USAGE, "%s has no option '%s'%s%s%s%s; attnscope %s --help lists %s",
-                     command->name, word, nearest.name ? "; did you mean --" : "",
-                     others ? " (an option of: " : nearest.name ? nearest.name : "",
-                     others ? others : nearest.name ? "?" : "", others ? ")" : "", command->name,
-                     others ? "its own" : "them");
+    error_set(err, ERR_USAGE, "%s has no option '%s'%s%s%s%s; attnscope %s --help lists %s",
+              command->name, word, nearest.name ? "; did you mean --" : "",
+              others.length ? " (an option of: " : nearest.name ? nearest.name : "",
+              others.length ? text_str(&others) : nearest.name ? "?" : "",
+              others.length ? ")" : "", command->name, others.length ? "its own" : "them");
+    text_free(&others);
+    return false;
 }
 
 bool command_draws(const Command *command)
