@@ -20,6 +20,10 @@
  * f32, and some values are rounded to 16 bits. */
 #define SAME_OUTPUT 4e-3
 
+/* Relative; as profile/strongest.c takes scores that give one weight: equal tokens differ by the
+ * order of float sums. */
+#define SAME_STRENGTH 1e-6
+
 #define NOTHING 5e-4 /* a smaller difference of scores is printed as none */
 
 struct CellReader {
@@ -189,6 +193,8 @@ static void read_exact(const CellReader *r, int64_t k, CellWhy *out)
     for (int64_t j = 0; j < m; j++) {
         out->exact_of += !isinf(r->score[j]);
         out->exact_rank += r->score[j] > r->score[k];
+        out->exact_equal += j != k && fabs((double)r->score[j] - out->score) <=
+                                          SAME_STRENGTH * (1 + fabs(out->score));
     }
 }
 
@@ -248,6 +254,8 @@ void cell_describe(const CellWhy *why, Text *out)
         return;
     text_addf(out, "exact      %.4g #%lld/%lld", why->exact, (long long)why->exact_rank,
               (long long)why->exact_of);
+    if (why->exact_equal)
+        text_addf(out, " (%lld as strong)", (long long)why->exact_equal);
     if (!own)
         text_addf(out, ", score %.3g", why->score);
     text_add(out, "\n");

@@ -181,6 +181,7 @@ static const View *new_spectrum(Result *result, const View *of, const char *name
                             .series = "singular value|share of all squares",
                             .log_y = true, .first = 1, .main = 1 };
     d->view = (View){ .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = planes > 1 ? 3 : 2,
+                      .help = SPECTRUM_HELP,
                       .read = read_spectrum, .context = d, .rows = "value", .cols = "number",
                       .cost = 1 };
     if (planes > 1)
@@ -344,7 +345,8 @@ static const View *trace_of(Result *result, const char *name, Error *err)
     d->x.tensor = tensor_of(DT_F64, 1, d->x.shape,
                             d->numbers + (int64_t)run->trace_count * count);
     d->view = (View){ .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = 2, .shape = { rows, count },
-                      .rows = iterated ? "iteration" : "step", .cols = "trace", .along = &d->x };
+                      .rows = iterated ? "iteration" : "step", .cols = "trace", .along = &d->x,
+                      .help = TRACE_HELP };
     d->view.tensor = tensor_of(DT_F64, 2, d->view.shape, d->numbers);
     d->curve = (ViewCurve){ .x = d->view.rows, .y = count > 1 ? "value" : names[0],
                             .series = d->names, .log_y = spans_decades(d->numbers, rows * count) };

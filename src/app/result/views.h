@@ -253,6 +253,7 @@ typedef struct CellWhy {
     bool    own_score;  /* the row's weights are the softmax of these very scores */
     double  exact;      /* weight in exact attention */
     int64_t exact_rank, exact_of;
+    int64_t exact_equal; /* other keys of the row that are as strong, but for rounding */
     bool    adds;       /* the query's output is the sum of weights times V */
     double  length;     /* length of weight times v, and of the output */
     double  output;

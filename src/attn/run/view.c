@@ -30,6 +30,11 @@ const char *view_kind_meaning(ViewKind kind)
     return kinds[kind].meaning;
 }
 
+const char *view_words(const View *view)
+{
+    return view->help && *view->help ? view->help : view_kind_meaning(view->kind);
+}
+
 int64_t view_planes(const View *v)
 {
     int64_t planes = 1;
@@ -300,6 +305,7 @@ static void keep_promise(const Run *r, View *view)
     for (const ViewPromise *p = r->mechanism->views; p && p->name; p++)
         if (!strcmp(p->name, view->name)) {
             view->curve = p->curve.y ? &p->curve : NULL;
+            view->help = p->help;
             view->quantity = p->quantity;
             view->categories = p->categories;
             return;

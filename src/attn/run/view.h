@@ -131,6 +131,7 @@ struct View {
     const View      *along, *low, *high; /* that the curve names; NULL: not there */
     ViewGuide   guides[VIEW_GUIDES_MOST];
     int         guide_count;
+    const char *help;       /* the mechanism's words for it, one line; NULL: those of its kind */
     const char *quantity;   /* what its numbers are, "probability"; static; NULL: as of its kind */
     const char *const *categories; /* of a BUCKETS view, names of 0, 1, ... ending in NULL;
                                first letters differ; static; NULL: numbers */
@@ -179,5 +180,6 @@ int64_t view_load(const ViewLoad *load, int64_t plane, int64_t at, int64_t *over
 
 const char *view_kind_name(ViewKind kind);    /* "weights"; static, lower case */
 const char *view_kind_meaning(ViewKind kind); /* static */
+const char *view_words(const View *view);     /* what it shows: its help, or its kind's meaning */
 
 #endif

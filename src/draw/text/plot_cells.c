@@ -552,6 +552,18 @@ static bool is_shape(const PlotSeries *s)
     return s->mark == CURVE_BARS || s->mark == CURVE_SPANS;
 }
 
+/* Says how many rows have no line, left of the axis's name. */
+static void put_rows_left(Field *f, int each)
+{
+    int  left = f->plot->row_count - (f->h + each - 1) / each;
+    char text[32];
+
+    if (left <= 0)
+        return;
+    snprintf(text, sizeof(text), "%d more", left);
+    cells_cut(f->out, f->y + f->h + 2, 0, f->x - 1, text, PLOT_INK_TEXT, f->utf8);
+}
+
 static void put_row_series(Field *f, int each)
 {
     const Plot *plot = f->plot;
@@ -602,6 +614,7 @@ static void cells_rows(Field *f, int top)
     put_row_series(f, each);
     cells_name_guides(f);
     put_names(f, widest, each);
+    put_rows_left(f, each);
     for (int y = 0; y < f->h; y++)
         cells_put(f->out, f->y + y, f->x - 1, f->utf8 ? 0x2502 : '|', PLOT_INK_AXIS);
     cells_x_axis(f);

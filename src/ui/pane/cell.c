@@ -236,8 +236,10 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
     if (cell) {
         f.value = (double)cell->value;
         f.bits = cell->bits;
-        f.of = pane->row.count;
-        f.rank = view->kind == VIEW_WEIGHTS && !differs ? row_rank(&pane->row, k) : 0;
+        f.of = row_weighed(&pane->row);
+        f.rank = view->kind == VIEW_WEIGHTS && !differs && (cell->value > 0 || row_attends(view))
+                     ? row_rank(&pane->row, k)
+                     : 0;
     }
     describe_cell(&f, view, &pane->row, differs);
     return f;
@@ -295,8 +297,24 @@ static void add_categories(const Pane *pane, int64_t q, int64_t k, Text *out)
     }
 }
 
-/* Score, share of the output, exact attention: of the pane's own numbers, not of a difference. */
-static void add_why(Ui *ui, const Pane *pane, int64_t q, int64_t k, Text *out)
+/* The view has numbers of its own that are not the weights of the output. */
+static bool has_other_numbers(const View *view)
+{
+    return view->kind != VIEW_PATTERN && view->kind != VIEW_COMPONENTS && !row_attends(view) &&
+           strcmp(view->name, "weights") != 0;
+}
+
+/* Of keys that weigh the same the first are taken as the strongest: says so of one that was not. */
+static void add_tie(const View *view, const CellFacts *f, const CellWhy *why, Text *out)
+{
+    if (view->found && !f->allowed && why->scored && why->exact_rank <= view->found->keys)
+        text_addf(out, "tie        first %lld of equal keys are taken\n",
+                  (long long)view->found->keys);
+}
+
+/* Score, share of the output, exact attention: of the pane's own numbers, not of a difference.  What
+ * the key adds is of the weights: a view of other numbers has no such lines. */
+static void add_why(Ui *ui, const Pane *pane, int64_t q, int64_t k, const CellFacts *f, Text *out)
 {
     Inspecting *in = &ui->inspecting;
     CellWhy     why;
@@ -308,8 +326,12 @@ static void add_why(Ui *ui, const Pane *pane, int64_t q, int64_t k, Text *out)
         in->reader = cell_reader_new(pane->result, NULL);
         in->of = pane->result;
     }
-    if (in->reader && cell_read(in->reader, pane->spec.head, q, k, &why, NULL))
-        cell_describe(&why, out);
+    if (!in->reader || !cell_read(in->reader, pane->spec.head, q, k, &why, NULL))
+        return;
+    if (has_other_numbers(pane_view(pane)))
+        why.weighs = why.softmax = why.adds = false;
+    add_tie(pane_view(pane), f, &why, out);
+    cell_describe(&why, out);
 }
 
 void inspect_close(Ui *ui)
@@ -398,7 +420,34 @@ static bool shows_pairs(const Pane *pane, const View *view)
     return !strcmp(view->cols, "key") && view_rows(view) == run->n && view_cols(view) == run->m;
 }
 
+#define EXCLUDE_SELF "exclude_self"
+
+/* A pair of a token with itself may be masked by a parameter: its own words say so. */
+static void add_excluded(const Pane *pane, int64_t q, int64_t k, Text *out)
+{
+    const Run *run = pane->result->run;
+
+    for (const Param *p = run->mechanism->params; q == k && p && p->name; p++) {
+        Text value = { 0 };
+
+        if (strcmp(p->name, EXCLUDE_SELF) != 0)
+            continue;
+        params_print(p, run->params, &value);
+        if (!strcmp(text_str(&value), "true"))
+            text_addf(out, "reason     %s: %s\n", p->name, p->help);
+        text_free(&value);
+    }
+}
+
 /* Weights have five digits: they are float32, and a sixth one would differ by CPU. */
+static void add_weight(const View *view, double value, Text *out)
+{
+    text_addf(out, "%-10s %.5g", row_attends(view) ? "weight" : view->name, value);
+    if (value > 0)
+        text_addf(out, "   log %.4g", log(value));
+    text_add(out, "\n");
+}
+
 static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 {
     CellFacts   f = cell_facts(ui, pane, q, k);
@@ -426,14 +475,15 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     }
     if (pane_shows_missed(pane)) {
         text_addf(out, "%-10s %s\n", MISSED_VIEW, f.text);
-        add_why(ui, pane, q, k, out);
+        add_why(ui, pane, q, k, &f, out);
         add_categories(pane, q, k, out);
         return;
     }
     if (!f.allowed) {
         text_addf(out, "masked     this %s is not computed\n", pairs ? "pair" : "entry");
         if (pairs) {
-            add_why(ui, pane, q, k, out);
+            add_excluded(pane, q, k, out);
+            add_why(ui, pane, q, k, &f, out);
             add_categories(pane, q, k, out);
         }
         return;
@@ -445,7 +495,7 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     if (differs)
         text_addf(out, "difference %+.6g   %s minus pane 1\n", f.value, pane_numbers(pane)->name);
     else if (f.number && pane_numbers(pane)->kind == VIEW_WEIGHTS)
-        text_addf(out, "weight     %.5g   log %.4g\n", f.value, log(f.value));
+        add_weight(pane_numbers(pane), f.value, out);
     else if (f.number && pane_numbers(pane)->categories)
         text_addf(out, "%-10s %s\n", pane_numbers(pane)->name, f.text);
     else if (f.number)
@@ -458,7 +508,7 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     if (*bits)
         text_addf(out, "component  %s\n", bits);
     if (pairs) {
-        add_why(ui, pane, q, k, out);
+        add_why(ui, pane, q, k, &f, out);
         add_categories(pane, q, k, out);
     }
 }

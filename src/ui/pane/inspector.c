@@ -297,6 +297,9 @@ void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
         snprintf(text, size, "row %lld: difference to pane 1 at %lld of %lld keys, sum |\xce\x94| "
                              "%.4f",
                  (long long)q, (long long)row->count, (long long)row->all, row->magnitude);
+    else if (row->view && row->view->kind == VIEW_WEIGHTS && !row_attends(row->view))
+        snprintf(text, size, "row %lld: %lld of %lld %ss above 0, sum %.4f", (long long)q,
+                 (long long)row_weighed(row), (long long)row->all, entries, row->sum);
     else if (row->view && row->view->kind == VIEW_WEIGHTS)
         snprintf(text, size, "row %lld: %lld of %lld keys allowed, sum %.4f%s, entropy %.3g "
                              "nats",
@@ -345,7 +348,7 @@ void marked_summary(Ui *ui, const Pane *pane, char *text, size_t size)
 /* The weights of a row sum to 1: warn when they clearly do not. */
 Role row_role(const Row *row)
 {
-    return row->view && row->view->kind == VIEW_WEIGHTS && !row->minus && row->count > 0 &&
+    return row->view && row_attends(row->view) && !row->minus && row->count > 0 &&
                    !(row->sum >= 0.9 && row->sum <= 1.1)
                ? ROLE_WARN
                : ROLE_DIM;

@@ -412,12 +412,14 @@ bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
     return true;
 }
 
-/* Brightness or shades: the share of a cell that is allowed. */
-static int legend_cover(Ui *ui, bool shaded, int y, int x)
+/* Brightness or shades: the share of a cell that is allowed, or holds strongest keys. */
+static int legend_cover(Ui *ui, const View *view, bool shaded, int y, int x)
 {
     const char *lead = !shaded ? "brighter:" : ui->term->utf8 ? "\u2591\u2592\u2593\u2588"
                                                               : ".:-=+*#%@";
-    const char *words = x + 38 < ui->term->cols ? "more of the cell is allowed" : "more";
+    bool        wide = x + 38 < ui->term->cols;
+    const char *words = !wide ? "more" : view->found ? "more strongest keys"
+                                                     : "more of the cell is allowed";
 
     if (x + term_width(lead) + 1 + term_width(words) > ui->term->cols)
         return x; /* half of it says nothing */
@@ -439,7 +441,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
             panel.view->kind != VIEW_MEMBERSHIP && panel.view->kind != VIEW_SCHEDULE &&
             pane->drawing.grid.rows <
             pane->drawing.grid.region.row1 - pane->drawing.grid.region.row0)
-            return legend_cover(ui, is_shaded(ui, panes_focus(ui)), y, x);
+            return legend_cover(ui, panel.view, is_shaded(ui, panes_focus(ui)), y, x);
         return x;
     }
     map = panel.minus ? MAP_DIVERGING : panel.map;

@@ -266,7 +266,8 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     if (order)
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);
     panel->row_buckets = pane->buckets;
-    if (order && !pane->pinned && result_sorts_rows(pane->result, view))
+    /* What was found or missed keeps its colours: only the order of the tokens changes. */
+    if (order && !pane->pinned && !view->found && result_sorts_rows(pane->result, view))
         panel->row_buckets = result_categories(pane->result, pane->spec.head, pane->order_round);
     panel->excludes = pane_excludes(pane);
     panel->excluded = pane->spec.excluded;

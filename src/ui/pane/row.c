@@ -242,6 +242,22 @@ const RowCell *row_find(const Row *row, int64_t key)
                : NULL;
 }
 
+bool row_attends(const View *view)
+{
+    return view->kind == VIEW_WEIGHTS && !strcmp(view->name, "weights");
+}
+
+int64_t row_weighed(const Row *row)
+{
+    int64_t count = 0;
+
+    if (!row->view || row->view->kind != VIEW_WEIGHTS || row_attends(row->view))
+        return row->count;
+    for (int64_t c = 0; c < row->count; c++)
+        count += row->cells[c].value > 0;
+    return count;
+}
+
 int64_t row_rank(const Row *row, int64_t key)
 {
     const RowCell *cell = row_find(row, key);

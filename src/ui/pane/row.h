@@ -41,6 +41,11 @@ void           row_free(Row *row);
 const RowCell *row_find(const Row *row, int64_t key); /* NULL: masked */
 /* 1 is the largest; 0: masked. */
 int64_t        row_rank(const Row *row, int64_t key);
+/* The view is that of the weights of the output; others of its kind (what was evicted) have their
+ * own sums, and a 0 in them is no key that a query has. */
+bool           row_attends(const View *view);
+/* Cells that have a rank: all of them, or those above 0 where 0 is no key. */
+int64_t        row_weighed(const Row *row);
 const RowCell *row_by_weight(Row *row);
 /* Next place after (or before) key where allowed and masked meet; -1: none. */
 int64_t row_edge(const Row *row, int64_t key, int direction);

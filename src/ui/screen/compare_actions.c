@@ -23,7 +23,7 @@ static void view_changed(Ui *ui, Pane *pane)
                "missed: strongest keys of exact attention, found by what, or missed; { } keys");
     } else if (pane_view(pane))
         ui_say(ui, ROLE_DIM, "%s: %s%s", pane_view(pane)->name,
-               view_kind_meaning(pane_view(pane)->kind),
+               view_words(pane_view(pane)),
                pane_shows_reach(pane) ? "; { } layers" : "");
 }
 

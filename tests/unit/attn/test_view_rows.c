@@ -91,6 +91,38 @@ TEST(a_piece_of_a_row_is_that_part_and_nothing_beside_it)
     assert_true(found > 300);
 }
 
+/* How many views of the run are captioned by the mechanism's own words. */
+static int check_words(const Run *run)
+{
+    int own = 0;
+
+    for (int v = 0; !run->err.code && v < run->view_count; v++) {
+        const View        *view = &run->views[v];
+        const ViewPromise *p = run->mechanism->views;
+
+        while (p && p->name && strcmp(p->name, view->name) != 0)
+            p++;
+        CHECK(!strcmp(view_words(view), p && p->name ? p->help : view_kind_meaning(view->kind)),
+              "%s: %s: %s", run->mechanism->id, view->name, view_words(view));
+        own += p && p->name;
+    }
+    return own;
+}
+
+TEST(a_view_has_the_words_of_its_mechanism)
+{
+    int own = 0;
+
+    for (size_t x = 0; mechanism_at(x); x++)
+        for (int causal = 0; causal < 2; causal++) {
+            Fixture f = fixture_new_x(40);
+
+            own += check_words(fixture_run_at(&f, mechanism_at(x)->id, "", causal, true, 0));
+            fixture_free(&f);
+        }
+    assert_true(own > 300);
+}
+
 TEST(a_rectangle_is_inside_its_view)
 {
     static const struct {

@@ -483,6 +483,29 @@ TEST(rows_keep_numbers_whole)
     plot_free(plot);
 }
 
+/* Rows that have no line are counted. */
+TEST(rows_without_room_are_counted)
+{
+    Plot       *plot = new_plot();
+    PlotSeries *s = add(plot, CURVE_BARS, 4, (double[]){ 0, 1, 2, 3 });
+    Error       err = ERROR_INIT;
+    char        text[8000];
+
+    assert_true(plot_rows(plot, 4, &err));
+    for (int r = 0; r < 4; r++) {
+        snprintf(plot->rows[r], sizeof(plot->rows[r]), "mechanism%d", r);
+        s->x[r] = r + 1;
+    }
+    snprintf(plot->x.name, sizeof(plot->x.name), "mass");
+    plot_settle(plot);
+    text_of(plot, 60, 5, false, text);
+    CHECK(strstr(text, "mechanism1") && !strstr(text, "mechanism2"), "%s", text);
+    CHECK(strstr(text, "2 more"), "rows are dropped in silence:\n%s", text);
+    text_of(plot, 60, 12, false, text);
+    CHECK(strstr(text, "mechanism3") && !strstr(text, "more"), "%s", text);
+    plot_free(plot);
+}
+
 /* Words beside points keep a blank from the name of a line. */
 TEST(names_of_lines_keep_apart)
 {
