@@ -312,8 +312,8 @@ static void add_tie(const View *view, const CellFacts *f, const CellWhy *why, Te
                   (long long)view->found->keys);
 }
 
-/* Score, share of the output, exact attention: of the pane's own numbers, not of a difference.  What
- * the key adds is of the weights: a view of other numbers has no such lines. */
+/* Score, share of the output, exact attention: of the pane's own numbers, not of a difference.
+ * What the key adds is of the weights: a view of other numbers has no such lines. */
 static void add_why(Ui *ui, const Pane *pane, int64_t q, int64_t k, const CellFacts *f, Text *out)
 {
     Inspecting *in = &ui->inspecting;
@@ -448,23 +448,43 @@ static void add_weight(const View *view, double value, Text *out)
     text_add(out, "\n");
 }
 
-static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
+static void add_tokens(const Pane *pane, int64_t q, int64_t k, Text *out)
 {
-    CellFacts   f = cell_facts(ui, pane, q, k);
     const View *view = pane_view(pane);
     const char *row = row_token(pane, view, q), *col = col_token(pane, view, k);
-    bool        differs = pane_differs(ui, pane), pairs = shows_pairs(pane, view);
-    char        bits[64], row_text[TOKEN_BYTES] = "", col_text[TOKEN_BYTES] = "";
-    double      above = 0;
+    char        row_text[TOKEN_BYTES] = "", col_text[TOKEN_BYTES] = "";
 
     if (row)
         utf8_token(row, false, row_text, sizeof(row_text));
     if (col)
         utf8_token(col, false, col_text, sizeof(col_text));
+    text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row_text,
+              view->cols, (long long)k, col_text);
+}
+
+/* A pair that is not computed has its reasons, an entry of another view has none. */
+static void add_masked(Ui *ui, Pane *pane, int64_t q, int64_t k, const CellFacts *f, Text *out)
+{
+    bool pairs = shows_pairs(pane, pane_view(pane));
+
+    text_addf(out, "masked     this %s is not computed\n", pairs ? "pair" : "entry");
+    if (!pairs)
+        return;
+    add_excluded(pane, q, k, out);
+    add_why(ui, pane, q, k, f, out);
+    add_categories(pane, q, k, out);
+}
+
+static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
+{
+    CellFacts   f = cell_facts(ui, pane, q, k);
+    const View *view = pane_view(pane);
+    bool        differs = pane_differs(ui, pane), pairs = shows_pairs(pane, view);
+    char        bits[64];
+    double      above = 0;
 
     if (ui->term->cols >= INSPECT_WIDE) /* otherwise the title says it */
-        text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row_text,
-                  view->cols, (long long)k, col_text);
+        add_tokens(pane, q, k, out);
     add_load(view->row_load, view->rows, pane_plane(pane, view), q, out);
     add_load(view->load, view->cols, pane_plane(pane, view), k, out);
     if (!f.known)
@@ -480,12 +500,7 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
         return;
     }
     if (!f.allowed) {
-        text_addf(out, "masked     this %s is not computed\n", pairs ? "pair" : "entry");
-        if (pairs) {
-            add_excluded(pane, q, k, out);
-            add_why(ui, pane, q, k, &f, out);
-            add_categories(pane, q, k, out);
-        }
+        add_masked(ui, pane, q, k, &f, out);
         return;
     }
     if (pane->row.view == pane_numbers(pane))
