@@ -13,9 +13,6 @@
 #include <unistd.h>
 
 #define BEHIND 5 /* nice value: a third of the time of a thread that wants all of it */
-/* Looks for work, or for its end, before a thread sleeps: about 20 microseconds, half of what it
- * takes to be woken. */
-#define LOOKS 1000
 
 typedef struct Worker {
     Threads  *pool;
@@ -28,9 +25,8 @@ struct Threads {
     Worker         *workers; /* count entries; entry 0 is the caller */
     pthread_mutex_t lock;
     pthread_cond_t  work, done;
-    atomic_ullong   generation;
-    atomic_int      busy;
-    int             looks; /* 0 where threads are more than processors */
+    uint64_t        generation;
+    int             busy;
     bool            quit, behind;
     atomic_llong    next;
     int64_t         items;
@@ -46,52 +42,26 @@ static void take_items(Threads *pool, int worker)
         pool->fn(pool->context, item, worker);
 }
 
-/* A short rest for the processor, which is no rest for the thread. */
-static void look_again(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
-/* Until there is work, or a while has passed. */
-static void look_for_work(Threads *pool, unsigned long long seen)
-{
-    for (int x = 0; x < pool->looks && atomic_load(&pool->generation) == seen; x++)
-        look_again();
-}
-
-static void look_for_end(Threads *pool)
-{
-    for (int x = 0; x < pool->looks && atomic_load(&pool->busy) > 0; x++)
-        look_again();
-}
-
 static void *worker_main(void *opaque)
 {
-    Worker            *self = opaque;
-    Threads           *pool = self->pool;
-    unsigned long long seen = 0;
+    Worker  *self = opaque;
+    Threads *pool = self->pool;
+    uint64_t seen = 0;
 
     if (pool->behind)
         threads_stay_behind();
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while (!pool->quit && atomic_load(&pool->generation) == seen)
+        while (!pool->quit && pool->generation == seen)
             pthread_cond_wait(&pool->work, &pool->lock);
         if (pool->quit)
             break;
-        seen = atomic_load(&pool->generation);
+        seen = pool->generation;
         pthread_mutex_unlock(&pool->lock);
         take_items(pool, self->index);
         pthread_mutex_lock(&pool->lock);
-        if (atomic_fetch_sub(&pool->busy, 1) == 1)
+        if (--pool->busy == 0)
             pthread_cond_signal(&pool->done);
-        pthread_mutex_unlock(&pool->lock);
-        look_for_work(pool, seen);
-        pthread_mutex_lock(&pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -149,7 +119,6 @@ static Threads *pool_new(int count, bool behind)
         return NULL;
     pool->behind = behind;
     pool->count = count < 1 ? 1 : count;
-    pool->looks = pool->count <= threads_hardware() ? LOOKS : 0;
     pool->workers = calloc((size_t)pool->count, sizeof(*pool->workers));
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
@@ -211,14 +180,13 @@ void threads_run(Threads *pool, int64_t count, ThreadsFn fn, void *context)
     pool->context = context;
     pool->items = count;
     atomic_store(&pool->next, 0);
-    atomic_store(&pool->busy, pool->count - 1);
-    atomic_fetch_add(&pool->generation, 1);
+    pool->busy = pool->count - 1;
+    pool->generation++;
     pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->lock);
     take_items(pool, 0);
-    look_for_end(pool);
     pthread_mutex_lock(&pool->lock);
-    while (atomic_load(&pool->busy) > 0)
+    while (pool->busy > 0)
         pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
 }
