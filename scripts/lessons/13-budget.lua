@@ -39,9 +39,8 @@ return {
                 input = "synthetic:local", n = 256, d = 32 },
             runs = { full = { "full", input = "synthetic:local", n = 256, d = 32 } },
             now = function(s)
-                return ("window: %s of the work, error %s\nperformer: %s of the work, error %s")
-                    :format(percent(s[1].flops / s.full.flops), percent(s[1].error),
-                        percent(s[2].flops / s.full.flops), percent(s[2].error))
+                return ("window: %s of the work\nperformer: %s of the work"):format(
+                    percent(s[1].flops / s.full.flops), percent(s[2].flops / s.full.flops))
             end,
             ask = {
                 "Which loses less here?",
@@ -49,8 +48,11 @@ return {
                     { "the performer", "Few features blur everything." } },
                 answer = function(s) return s[1].error < s[2].error and 1 or 2 end,
             },
-            hint = "Compare the errors.",
-            explain = "Not because windows are better: because this head looks near.",
+            hint = "This head looks near. Which of the two pictures keeps that?",
+            explain = function(s)
+                return ("Error: window %s, performer %s. Not because windows are better: because "
+                    .. "this head looks near."):format(percent(s[1].error), percent(s[2].error))
+            end,
         },
         {
             title = "The same on another input",
@@ -61,19 +63,18 @@ return {
             show = { "window(window=17):weights",
                 "reformer(block=16,rounds=2,exclude_self=false):weights",
                 input = "synthetic:clusters(clusters=16,spread=0.3)", n = 256, d = 32 },
-            now = function(s)
-                return ("window: mass kept %s\nLSH: mass kept %s"):format(percent(s[1].mass),
-                    percent(s[2].mass))
-            end,
             ask = {
                 "Which keeps more of the mass here?",
                 choices = { { "the window", "It keeps what is near; here that is chance." },
                     { "LSH", "It looks for similar tokens, and that is what this head wants." } },
                 answer = function(s) return s[1].mass > s[2].mass and 1 or 2 end,
             },
-            hint = "Compare the numbers.",
-            explain = "Near: window. Similar: hashing or clusters. One token for all: a global "
-                .. "token. Smooth and flat: low rank or kernels.",
+            hint = "Tokens of a group stand anywhere. Which of the two looks for them?",
+            explain = function(s)
+                return ("Mass kept: window %s, LSH %s. Near: window. Similar: hashing or clusters. "
+                    .. "One token for all: a global token. Smooth and flat: low rank or kernels.")
+                    :format(percent(s[1].mass), percent(s[2].mass))
+            end,
         },
         {
             title = "Spend until it is enough",
@@ -107,6 +108,8 @@ return {
                 FLOPs are a promise, time is a fact. Measured here: exact attention against a
                 window of 17, at n = 1024.
             ]],
+            show = { "full:weights", "window(window=17):weights", input = "synthetic:local",
+                n = 1024, d = 32 },
             runs = {
                 full = { "full", input = "synthetic:local", n = 1024, d = 32, measure = true },
                 window = { "window(window=17)", input = "synthetic:local", n = 1024, d = 32,

@@ -112,7 +112,7 @@ return {
             ask = {
                 "From query 49 on, what share of a row's exact attention is on evicted keys?",
                 answer = function(s) return 100 * missed(s[1]) end,
-                within = 0.15,
+                within = 0.06,
                 unit = "%",
             },
             hint = "One bright line, nearly 1 in each row. The rest of the row is small.",
