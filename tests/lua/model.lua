@@ -56,8 +56,9 @@ case("a mixture from a file", function()
   local one = model:run(ids, { swap = "@" .. path })
   local all = model:run(ids, { swaps = { { swap = "@" .. path }, parts } })
   equal(one.swap, "@" .. path)
-  equal(one.loss, all[2].loss)
-  equal(all[1].loss, all[2].loss)
+  -- Heads that run together differ between the ways, and with them the order of float sums.
+  check.near(one.loss, all[2].loss, 1e-7)
+  check.near(all[1].loss, all[2].loss, 1e-7)
   assert(one.delta ~= 0)
   check.raises("the file says the layers", model.run, model, ids,
     { swap = "@" .. path, layers = { 0 } })
