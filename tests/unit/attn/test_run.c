@@ -136,7 +136,8 @@ TEST(an_output_that_is_not_finite_is_told)
     static const struct {
         float       factor; /* of a query */
         const char *expected;
-    } cases[] = { { NAN, "1 of 12 queries is not finite and left out" }, { 1e38f, "(first in row 3) though" },
+    } cases[] = { { NAN, "1 of 12 queries is not finite and left out" },
+                  { 1e38f, "(first in row 3) though" },
                   { 1, NULL } };
 
     for (int c = 0; c < 3; c++) {
