@@ -76,6 +76,13 @@ bool record_copy(Record *to, const Record *from, Error *err)
                      from->mechanism);
 }
 
+Number record_traffic(Bytes bytes)
+{
+    double sum = bytes.read + bytes.written;
+
+    return sum > 0 ? number_of(sum) : NUMBER_NONE;
+}
+
 const char *record_status_name(RecordStatus status)
 {
     switch (status) {

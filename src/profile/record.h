@@ -158,6 +158,8 @@ void record_free(Record *record); /* also fine on a zeroed one */
 bool record_copy(Record *to, const Record *from, Error *err);
 const char *record_status_name(RecordStatus status); /* "OK", "OOM", ... */
 RecordStatus record_status_of(ErrorCode code);
+/* Read and written; not valid: no op counted any. */
+Number record_traffic(Bytes bytes);
 /* The user's script that defines m, or what m runs inside itself with these assignments (NULL:
  * none); nothing for a mechanism of the program, or NULL. */
 void record_take_script(Record *record, const Mechanism *m, const Assignments *given);

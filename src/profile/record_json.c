@@ -120,8 +120,7 @@ static void parts(Json *j, const char *key, bool valid, Flops flops)
 
 static void flops(Json *j, const Record *r)
 {
-    bool   counted = r->status == RECORD_OK, closed = counted && r->has_closed_form;
-    double traffic = r->bytes.read + r->bytes.written; /* 0: no op counted any */
+    bool counted = r->status == RECORD_OK, closed = counted && r->has_closed_form;
 
     jsonw_key_open(j, "flops", '{');
     record_key_number(j, "counted", when(counted, flops_total(r->counted)));
@@ -132,7 +131,7 @@ static void flops(Json *j, const Record *r)
     parts(j, "counted_parts", counted, r->counted);
     parts(j, "closed_form_parts", closed, r->closed_form);
     jsonw_close(j, '}');
-    record_key_number(j, "bytes", when(counted && traffic > 0, traffic));
+    record_key_number(j, "bytes", counted ? record_traffic(r->bytes) : NUMBER_NONE);
     jsonw_key_open(j, "hardware", '{');
     record_key_number(j, "cycles", r->hardware.cycles);
     record_key_number(j, "instructions", r->hardware.instructions);
@@ -300,18 +299,10 @@ static void seeds(Json *j, const SeedSpread *s)
     jsonw_close(j, '}');
 }
 
-/* Bytes that the stage's ops counted; without ops they are unknown. */
-static Number traffic(const StageRecord *s)
-{
-    double bytes = s->bytes.read + s->bytes.written;
-
-    return when(bytes > 0, bytes);
-}
-
 /* FLOPs per byte of traffic. */
 static Number intensity(const StageRecord *s)
 {
-    Number bytes = traffic(s);
+    Number bytes = record_traffic(s->bytes);
 
     return when(bytes.valid, flops_total(s->flops) / bytes.value);
 }
@@ -329,7 +320,7 @@ static void stages(Json *j, const Record *r)
         key_index(j, "iteration", s->iteration);
         record_key_number(j, "time_ms", s->time_ms);
         record_key_number(j, "flops", number_of(flops_total(s->flops)));
-        record_key_number(j, "bytes", traffic(s));
+        record_key_number(j, "bytes", record_traffic(s->bytes));
         record_key_number(j, "intensity", intensity(s));
         record_key_number(j, "allocations", s->allocations);
         record_key_number(j, "heap_peak", s->heap_peak);

@@ -145,7 +145,7 @@ static void flops_line(const Record *r, Text *out)
 
 static void memory_line(const Record *r, Text *out)
 {
-    double traffic = r->bytes.read + r->bytes.written; /* 0: no op counted any */
+    Number traffic = record_traffic(r->bytes);
     char   text[32];
 
     if (!r->arena_peak.valid && !r->heap_peak.valid && !r->rss_peak.valid)
@@ -156,8 +156,8 @@ static void memory_line(const Record *r, Text *out)
         text_addf(out, ", device %s", record_bytes_text(r->device_peak, text, sizeof(text)));
     text_addf(out, ", process %s", record_bytes_text(r->rss_peak, text, sizeof(text)));
     if (r->status == RECORD_OK)
-        text_addf(out, "; traffic %s", traffic > 0
-                  ? record_bytes_text(number_of(traffic), text, sizeof(text)) : "not counted");
+        text_addf(out, "; traffic %s",
+                  traffic.valid ? record_bytes_text(traffic, text, sizeof(text)) : "not counted");
     text_add(out, "\n");
 }
 
@@ -418,20 +418,19 @@ static const char *stage_label(const StageRecord *s, char *text, size_t size)
 static void stage_line(const Record *r, int stage, double total, Text *out)
 {
     const StageRecord *s = &r->stages[stage];
-    double             traffic = s->bytes.read + s->bytes.written;
+    Number             traffic = record_traffic(s->bytes);
     char               name[80], text[32], share[16] = "-", intensity[16] = "-";
 
     if (s->time_ms.valid && total > 0)
         snprintf(share, sizeof(share), "%.1f", 100 * s->time_ms.value / total);
-    if (traffic > 0)
-        snprintf(intensity, sizeof(intensity), "%.3g", flops_total(s->flops) / traffic);
+    if (traffic.valid)
+        snprintf(intensity, sizeof(intensity), "%.3g", flops_total(s->flops) / traffic.value);
     text_addf(out, "    %-17.17s %10s %5s", stage_label(s, name, sizeof(name)),
               record_ms_text(s->time_ms, text, sizeof(text)), share);
     if (r->gpu)
         device_cells(r->gpu, stage, out);
     text_addf(out, " %8s", format_count(flops_total(s->flops), text, sizeof(text)));
-    text_addf(out, " %9s", record_bytes_text(traffic > 0 ? number_of(traffic) : NUMBER_NONE, text,
-                                             sizeof(text)));
+    text_addf(out, " %9s", record_bytes_text(traffic, text, sizeof(text)));
     if (!r->gpu)
         text_addf(out, " %6s %9s", intensity, record_bytes_text(s->arena_peak, text, sizeof(text)));
     text_add(out, "\n");

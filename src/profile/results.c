@@ -578,22 +578,13 @@ static int add_option(const char *flag, const char *path, const ResultRow *a, co
 /* An option of which only the command tells: its value is part of the fingerprint. */
 static int add_worded(const char *flag, const ResultRow *a, const ResultRow *b, Text *out)
 {
-    char             word[16];
-    const ResultRow *rows[] = { a, b };
-    char             value[2][32] = { "", "" };
+    char of_a[32], of_b[32];
 
-    snprintf(word, sizeof(word), "%s=", flag);
-    for (int r = 0; r < 2; r++) {
-        const char *line = string_of(rows[r]->json, "command", NULL);
-        const char *at = line ? strstr(line, word) : NULL;
-
-        if (!line)
-            return 0;
-        if (at)
-            snprintf(value[r], sizeof(value[r]), "%.*s", (int)strcspn(at + strlen(word), " "),
-                     at + strlen(word));
-    }
-    return add_texts(flag, value[0], value[1], out);
+    if (!row_command(a) || !row_command(b))
+        return 0;
+    row_option(a, flag, of_a, sizeof(of_a));
+    row_option(b, flag, of_b, sizeof(of_b));
+    return add_texts(flag, of_a, of_b, out);
 }
 
 int row_differences(const ResultRow *a, const ResultRow *b, Text *out)
@@ -653,6 +644,24 @@ const char *row_flag(const ResultRow *row, const char *path)
     const json_t *value = look_up(row->json, path);
 
     return json_is_true(value) ? "true" : json_is_false(value) ? "false" : NULL;
+}
+
+const char *row_command(const ResultRow *row)
+{
+    return string_of(row->json, "command", NULL);
+}
+
+void row_option(const ResultRow *row, const char *flag, char *value, size_t size)
+{
+    const char *at = row_command(row);
+    size_t      length = strlen(flag);
+
+    *value = '\0';
+    for (; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (!strncmp(at, flag, length) && at[length] == '=') {
+            snprintf(value, size, "%.*s", (int)strcspn(at + length + 1, " "), at + length + 1);
+            return;
+        }
 }
 
 char *row_list(const ResultRow *row, const char *path)

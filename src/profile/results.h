@@ -75,6 +75,10 @@ Number row_number(const ResultRow *row, const char *path);
 const char *row_flag(const ResultRow *row, const char *path);
 char  *row_list(const ResultRow *row, const char *path); /* JSON, the caller's; NULL: no list */
 int    row_sample_count(const ResultRow *row); /* of time_ms.samples */
+/* The command that measured it, options as "--repeat=2"; NULL: the record has none. */
+const char *row_command(const ResultRow *row);
+/* What the command gives for "--repeat"; "": nothing. */
+void row_option(const ResultRow *row, const char *flag, char *value, size_t size);
 /* The part of a key that names neither process nor version, as its length. */
 int key_point_length(const char *key);
 /* Same curve over n: all but n and seed are equal, the version too. */

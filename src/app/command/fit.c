@@ -1,5 +1,4 @@
 /* fit.c -- fit: exponents of growth from the records of a sweep, as table or chart. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,14 +114,13 @@ static void note_claims(const Results *rows, Text *out)
 {
     for (int i = 0; i < rows->count; i++) {
         const ResultRow *row = &rows->rows[i];
-        const char      *line = json_string_value(json_object_get(row->json, "command"));
-        const char      *script = line ? strstr(line, " --lua=") : NULL;
-        int              length = script ? (int)strcspn(script + 7, " ") : 0;
+        char             script[512];
 
         if (mechanism_find(row->mechanism))
             continue;
-        text_addf(out, "%s is of a script, which has its claims: --lua %.*s compares them\n",
-                  row->mechanism, length ? length : 4, length ? script + 7 : "FILE");
+        row_option(row, "--lua", script, sizeof(script));
+        text_addf(out, "%s is of a script, which has its claims: --lua %s compares them\n",
+                  row->mechanism, *script ? script : "FILE");
         return;
     }
 }

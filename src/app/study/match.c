@@ -1,7 +1,6 @@
 /* match.c -- pairs of records, and what they say together; see match.h. */
 #include "app/study/match.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +23,9 @@ typedef struct Matcher {
 /* ---- pairs ------------------------------------------------------------------ */
 
 /* The command without --repeat and --within, which change no counted number. */
-static void counting_command(const ResultRow *row, Text *out)
+static void counting_command(const char *command, Text *out)
 {
-    const json_t *json = json_object_get(row->json, "command");
-
-    for (const char *at = json_is_string(json) ? json_string_value(json) : ""; *at;) {
+    for (const char *at = command; *at;) {
         size_t length = strcspn(at, " ");
 
         if (strncmp(at, "--repeat=", 9) != 0 && strncmp(at, "--within=", 9) != 0)
@@ -37,18 +34,17 @@ static void counting_command(const ResultRow *row, Text *out)
     }
 }
 
-/* The fingerprints differ because the one was repeated oftener than the other. */
+/* The fingerprints differ because one was repeated more often than the other. */
 static bool only_repeats_differ(const ResultRow *a, const ResultRow *b)
 {
-    const char *of_a = json_string_value(json_object_get(a->json, "command"));
-    const char *of_b = json_string_value(json_object_get(b->json, "command"));
+    const char *of_a = row_command(a), *of_b = row_command(b);
     Text        x = { 0 }, y = { 0 };
     bool        same;
 
     if (!of_a || !of_b || !strcmp(of_a, of_b))
         return false;
-    counting_command(a, &x);
-    counting_command(b, &y);
+    counting_command(of_a, &x);
+    counting_command(of_b, &y);
     same = !strcmp(text_str(&x), text_str(&y));
     text_free(&x);
     text_free(&y);

@@ -532,7 +532,7 @@ static void set_costs(lua_State *L, const LessonFact *fact)
     const Record *measured = fact->measured;
 
     field_number(L, "flops", flops_total(record->counted));
-    field_number(L, "bytes", record->bytes.read + record->bytes.written);
+    field_known(L, "bytes", record_traffic(record->bytes));
     field_known(L, "time", measured ? measured->time.median : NUMBER_NONE);
     field_known(L, "memory", measured ? measured->arena_peak : NUMBER_NONE);
     set_stages(L, measured ? measured : record);

@@ -215,10 +215,15 @@ static bool plan_holds(Ui *ui, Meter *meter, const Result *result)
 
 static void take_result(Ui *ui, Meter *meter, const Result *result)
 {
+    Number traffic = record_traffic(result->record.bytes);
+
     meter->of = result;
     meter->masses = false;
     set_now(meter, &meter->flops, flops_total(result->record.counted));
-    set_now(meter, &meter->bytes, result->record.bytes.read + result->record.bytes.written);
+    if (traffic.valid)
+        set_now(meter, &meter->bytes, traffic.value);
+    else
+        meter->bytes.known = false;
     meter->trusted = plan_holds(ui, meter, result);
 }
 
@@ -426,8 +431,9 @@ void meter_draw(Ui *ui, const Meter *meter, Area area)
 
     draw_meter_line(ui, "FLOPs", &meter->flops, false, planned, count_text,
                     (Area){ area.y, area.x, 1, area.w });
-    draw_meter_line(ui, "moved", &meter->bytes, false, false, bytes_text,
-                    (Area){ area.y + 1, area.x, 1, area.w });
+    if (meter->bytes.known || !meter->of) /* else the run counted none */
+        draw_meter_line(ui, "moved", &meter->bytes, false, false, bytes_text,
+                        (Area){ area.y + 1, area.x, 1, area.w });
     draw_meter_line(ui, errors ? "error" : "kept", errors ? &meter->error : &meter->mass, true,
                     false, fraction_text, (Area){ area.y + 2, area.x, 1, area.w });
 }

@@ -418,7 +418,7 @@ static int legend_cover(Ui *ui, const View *view, bool shaded, int y, int x)
     const char *lead = !shaded ? "brighter:" : ui->term->utf8 ? "\u2591\u2592\u2593\u2588"
                                                               : ".:-=+*#%@";
     bool        wide = x + 38 < ui->term->cols;
-    const char *words = !wide ? "more" : view->found ? "more strongest keys"
+    const char *words = !wide ? "more" : view->found ? "more of the strongest keys"
                                                      : "more of the cell is allowed";
 
     if (x + term_width(lead) + 1 + term_width(words) > ui->term->cols)

@@ -268,7 +268,7 @@ static void start_work(Ui *ui, const char *line, PaneStudy *study, int64_t n)
     }
     ui->command.work = w;
     ui_say(ui, ROLE_DIM, "running: %s", line);
-    ui->message[0] = '\0'; /* its progress stands there */
+    ui->message[0] = '\0'; /* the log keeps it; the line has room for the progress */
 }
 
 static void start_command(Ui *ui, const char *typed)
