@@ -120,6 +120,7 @@ typedef struct Size {
 
 typedef struct Trial {
     Session *session;
+    bool     emulated; /* the times are those of a CPU, and decide nothing */
     int64_t  n;
     int      repeats;
     TrialVerdict *out;
@@ -233,21 +234,30 @@ static double trial_time(const Trial *t, bool taken, const char *precision)
     return ms;
 }
 
-static bool faster(const Trial *t, const char *precision)
+/* Sets whether the way is to be used; returns the end of the outcome's text. */
+static const char *judge(const Trial *t, double own, double other)
 {
-    double other = trial_time(t, false, precision), own = trial_time(t, true, precision);
-
-    if (!isfinite(own) || !isfinite(other))
-        return *t->out->what || t->err->code ? false : bad(t, "its time is not known");
-    t->out->good = own < other;
-    snprintf(t->out->what, sizeof(t->out->what),
-             "right; exact attention in %s, n = %lld, takes %.3g ms and by our kernel for all GPUs "
-             "%.3g ms%s", precision, (long long)(LONGER * t->n), own, other,
-             own < other ? "" : ": not faster");
-    return own < other;
+    t->out->good = t->emulated || own < other;
+    return t->out->good ? "" : ": not faster";
 }
 
-static bool try_warpgroup(const Trial *t)
+static void compare_times(const Trial *t, const char *precision)
+{
+    double      other = trial_time(t, false, precision), own = trial_time(t, true, precision);
+    const char *end;
+
+    if (!isfinite(own) || !isfinite(other)) {
+        if (!*t->out->what && !t->err->code)
+            bad(t, "its time is not known");
+        return;
+    }
+    end = judge(t, own, other);
+    snprintf(t->out->what, sizeof(t->out->what),
+             "right; exact attention in %s, n = %lld, takes %.3g ms and by our kernel for all GPUs "
+             "%.3g ms%s", precision, (long long)(LONGER * t->n), own, other, end);
+}
+
+static void try_warpgroup(const Trial *t)
 {
     static const char *const precisions[] = { "bf16", "f16" };
     static const char *const mechanisms[] = { "full", "window", "bigbird" };
@@ -255,14 +265,15 @@ static bool try_warpgroup(const Trial *t)
 
     for (int size = 0; size < 2; size++) {
         if (!load(t, t->n, sizes[size], HEADS))
-            return false;
+            return;
         for (int x = 0; x < 2; x++)
             for (int m = 0; m < 3; m++)
                 for (int causal = 0; causal < 2; causal++)
                     if (!agrees(t, mechanisms[m], causal, precisions[x]))
-                        return false;
+                        return;
     }
-    return load(t, LONGER * t->n, 128, 4 * HEADS) && faster(t, "bf16");
+    if (load(t, LONGER * t->n, 128, 4 * HEADS))
+        compare_times(t, "bf16");
 }
 
 /* ---- graphs ----------------------------------------------------------------------------- */
@@ -290,29 +301,34 @@ static bool replay(const Trial *t, const char *mechanism, const char *precision,
     return ok;
 }
 
-static bool try_graphs(const Trial *t)
+static void try_graphs(const Trial *t)
 {
     static const char *const mechanisms[] = { "full", "window", "linear", "gmlp" };
     Replays                  sum = { 0 };
+    const char              *end;
 
     setenv(way_variable(WAY_GRAPHS), "1", 1);
     if (!load(t, t->n, 64, HEADS))
-        return false;
+        return;
     for (int m = 0; m < 4; m++)
         if (!replay(t, mechanisms[m], "f32", &sum) || !replay(t, mechanisms[m], "bf16", &sum))
-            return false;
-    t->out->good = sum.ms < sum.plain_ms;
+            return;
+    end = judge(t, sum.ms, sum.plain_ms);
     snprintf(t->out->what, sizeof(t->out->what),
              "right; %d runs of n = %lld take %.3g ms as graphs and %.3g ms without%s", sum.count,
-             (long long)t->n, sum.ms, sum.plain_ms, t->out->good ? "" : ": not faster");
-    return t->out->good;
+             (long long)t->n, sum.ms, sum.plain_ms, end);
 }
 
 /* ---- both ------------------------------------------------------------------------------- */
 
+static bool is_emulated(const Device *d)
+{
+    return strcmp(device_api(d)->name, DEVICE_REAL) != 0;
+}
+
 static Size usual(const Device *d, DeviceWay way)
 {
-    if (strcmp(device_api(d)->name, DEVICE_REAL) != 0)
+    if (is_emulated(d))
         return (Size){ 40, 1 };
     return way == WAY_WARPGROUP ? (Size){ 1000, 20 } : (Size){ 256, 20 };
 }
@@ -328,6 +344,7 @@ static bool trial_here(Session *s, DeviceWay way, int64_t n, TrialVerdict *out, 
     device = session_device(s, err);
     if (!device)
         return false;
+    t.emulated = is_emulated(device);
     t.n = n ? n : usual(device, way).n;
     t.repeats = usual(device, way).repeats;
     if (device_way(device, way) == WAY_ABSENT) {
