@@ -559,7 +559,7 @@ bool call_load_input(Session *s, const Call *call, Error *err)
     /* --mem limits a run, not its input; a larger limit allows a larger input, too. */
     if (!call_size(call, OPT_MEM, &memory, err))
         return false;
-    choice.max_bytes = memory > INPUT_MAX_BYTES_DEFAULT ? memory : 0;
+    choice.max_bytes = memory;
     if (!spec && session_input(s) && !call->values[OPT_N] && !call->values[OPT_D] &&
         !call->values[OPT_HEADS] && !call->values[OPT_LAYER])
         return true;

@@ -143,6 +143,34 @@ int64_t machine_memory(void)
     return (int64_t)fmin(machine, groups_memory(GROUPS, MOUNTED));
 }
 
+/* Resident memory without pages of files, which the system can take back; 0: not known. */
+static int64_t held_memory(void)
+{
+    double numbers[3] = { 0 };
+    FILE  *file = fopen("/proc/self/statm", "re");
+    int    count = file ? fscanf(file, "%lf %lf %lf", &numbers[0], &numbers[1], &numbers[2]) : 0;
+
+    if (file)
+        fclose(file);
+    return count == 3 ? (int64_t)((numbers[1] - numbers[2]) * (double)sysconf(_SC_PAGESIZE)) : 0;
+}
+
+/* Left to what no arena counts: results, libraries, stacks of threads. */
+#define RESERVE ((int64_t)64 << 20)
+#define LEAST ((int64_t)1 << 20)
+
+int64_t machine_share_of(int64_t memory, int64_t held)
+{
+    int64_t left = memory - held - RESERVE, share = memory / 2 < left ? memory / 2 : left;
+
+    return share > LEAST ? share : LEAST;
+}
+
+int64_t machine_share(void)
+{
+    return machine_share_of(machine_memory(), held_memory());
+}
+
 double machine_processors(void)
 {
     return fmin((double)threads_hardware(), groups_processors(GROUPS, MOUNTED));

@@ -12,6 +12,11 @@
 
 /* Bytes that this process may have: of the machine, or of its control group where that is less. */
 int64_t machine_memory(void);
+/* Bytes of one more run, or of an input, whose user gives no limit: half of machine_memory(), or
+ * what this process leaves of it where that is less.  What other processes take is not known. */
+int64_t machine_share(void);
+/* The same of `memory` bytes, of which the process holds `held`; at least 1 MiB. */
+int64_t machine_share_of(int64_t memory, int64_t held);
 /* Processors that this process may use: by its affinity, or its control group's quota. */
 double  machine_processors(void);
 

@@ -151,13 +151,24 @@ void feed_parameters(const uint8_t *data, size_t size)
 
 /* ---- command lines -------------------------------------------------------------- */
 
+#define WIDE 4096 /* numbers a token: 64 tokens of q, k, v and x are 4 MiB */
+
+/* The input of a sweep is generated, and its size is what the numbers ask for. */
+static bool is_wide(const Call *call)
+{
+    int64_t d = 64, heads = 1;
+
+    return call_int(call, OPT_D, 1, 65536, &d, NULL) &&
+           call_int(call, OPT_HEADS, 1, 65536, &heads, NULL) && d * heads > WIDE;
+}
+
 static void parse_spec(const Call *call)
 {
     SweepSpec spec;
     Error     err = ERROR_INIT;
 
-    if (call->values[OPT_INPUT] || call->values[OPT_OUTPUT])
-        return; /* it would be opened */
+    if (call->values[OPT_INPUT] || call->values[OPT_OUTPUT] || is_wide(call))
+        return; /* it would be opened, or be large */
     if (sweep_spec_parse(target_session(), call, &spec, &err))
         sweep_spec_free(&spec);
     else

@@ -860,7 +860,7 @@ function Context:warn(text) end
 ---@field device? string "cpu" (default), "cuda", or "auto": a GPU where one can be used
 ---@field precision? string of matrix products on a GPU: "f32" (default), "tf32", "bf16" or "f16"
 ---@field threads? integer default: all CPUs
----@field memory? integer limit of the run in bytes (default 8 GiB)
+---@field memory? integer limit of the run in bytes (default: half of what the machine, or its control group, gives, less where little of it is left)
 ---@field ["repeat"]? integer timed runs at least, and as many as 0.2 s hold; 1: as none
 ---@field within? number repeat until the median is known to +- this share
 ---@field measure? boolean take time and memory in runs of their own
@@ -901,7 +901,7 @@ function Context:warn(text) end
 ---@field device? string where it runs, as of attn.run
 ---@field precision? string of matrix products on a GPU
 ---@field threads? integer default: all CPUs
----@field memory? integer limit of a run in bytes (default 8 GiB)
+---@field memory? integer limit of a run in bytes (default: half of what the machine, or its control group, gives, less where little of it is left)
 ---@field ["repeat"]? integer timed runs at least, and as many as 0.2 s hold; 1: as none
 ---@field measure? boolean take time and memory even if no plot shows them
 ---@field plot? string plots beside each other: "error,flops"; also mass, tv, time, memory

@@ -4,6 +4,7 @@
 #include "app/program.h"
 #include "app/session/session.h"
 #include "attn/cuda/host/library.h"
+#include "profile/machine.h"
 #include "profile/measure.h"
 
 #include <langinfo.h>
@@ -100,11 +101,22 @@ static void gpu_lines(Session *s, Text *out)
     tier_lines(device_api(gpu), out);
 }
 
+/* The machine's, and what a control group leaves of it. */
+static void add_memory(Text *out, const char *key, int64_t machine)
+{
+    char size[32], allowed[32];
+
+    text_addf(out, "  %-10s %s", key, format_bytes(machine, size, sizeof(size)));
+    if (machine_memory() < machine)
+        text_addf(out, ", of which the control group gives %s",
+                  format_bytes(machine_memory(), allowed, sizeof(allowed)));
+    text_add(out, "\n");
+}
+
 static void add_environment(Text *out, const char *json, const char *key)
 {
     const char *at = strstr(json, key);
     size_t      length;
-    char        size[32];
 
     if (!at)
         return;
@@ -113,8 +125,7 @@ static void add_environment(Text *out, const char *json, const char *key)
     if (*at == '"')
         length = strcspn(++at, "\"");
     if (!strcmp(key, "\"memory"))
-        text_addf(out, "  %-10s %s\n", key + 1,
-                  format_bytes(strtoll(at, NULL, 10), size, sizeof(size)));
+        add_memory(out, key + 1, strtoll(at, NULL, 10));
     else
         text_addf(out, "  %-10s %.*s\n", key + 1, (int)length, at);
 }

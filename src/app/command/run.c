@@ -243,12 +243,6 @@ static bool cell_write(Result *result, const char *place, bool as_json, Text *ou
 
 /* ---- the command ------------------------------------------------------------ */
 
-/* Limit of a dumped view without --mem: half of what this process may have. */
-static int64_t default_limit(void)
-{
-    return machine_memory() / 2;
-}
-
 static bool check_run(const Result *result, Error *err)
 {
     if (result->run->err.code == ERR_NONE)
@@ -313,8 +307,6 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
     /* A dump needs values only, so there is no timed run. */
     request.measure = (!call->values[OPT_DUMP] && !cell) || request.repeat > 0;
     request.quality = call->values[OPT_QUALITY] || request.seeds > 1 || request.quality_rows;
-    if (!request.memory_limit)
-        request.memory_limit = default_limit();
     /* Fails before the run, which may take long. */
     result = call->values[OPT_DUMP] && !dump_folder(call->values[OPT_DUMP], err)
                  ? NULL
@@ -327,7 +319,7 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
         ok = error_set(err, ERR_NOMEM, "%s", result->record.message);
     ok = ok && (!cell || cell_write(result, cell, call->values[OPT_JSON] != NULL, out, err));
     if (ok && call->values[OPT_DUMP])
-        ok = dump(result, call, request.memory_limit, err);
+        ok = dump(result, call, request.memory_limit ? request.memory_limit : machine_share(), err);
     if (ok)
         tell_run(s, result);
     result_release(result);

@@ -7,6 +7,7 @@
 #include "app/session/internal.h"
 #include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
+#include "profile/machine.h"
 
 #include <math.h>
 #include <poll.h>
@@ -28,6 +29,14 @@ static void next_phase(RunProgress *progress, const char *name, int parts)
         return;
     progress_begin(progress, parts);
     atomic_store(&progress->stage, name);
+}
+
+/* A device has memory of its own, which is the limit there. */
+static int64_t memory_limit(const Request *request)
+{
+    if (request->memory_limit || (request->ops && request->ops->memory))
+        return request->memory_limit;
+    return machine_share();
 }
 
 static bool fill_spec(RunSpec *spec, const Input *input, const Request *request, Threads *threads,
@@ -52,7 +61,7 @@ static bool fill_spec(RunSpec *spec, const Input *input, const Request *request,
         .threads = threads,
         .views = true,
         .ops = request->ops,
-        .memory_limit = request->memory_limit,
+        .memory_limit = memory_limit(request),
         .cancel = cancel,
     };
     if (!mechanism_parse(request->mechanism, &spec->mechanism, err))
@@ -354,15 +363,19 @@ static bool prepare(Result *result, Threads *threads, const atomic_bool *cancel,
     return true;
 }
 
-/* Layers above, measurement, quality and missed keys. */
-static bool measure_rest(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
+/* Layers above, measurement, quality and missed keys.  The first run stays meanwhile, so these have
+ * what it leaves. */
+static bool measure_rest(Result *result, const RunSpec *first, RunProgress *progress, Error *err)
 {
     const Request *request = &result->request;
+    RunSpec        rest = *first;
+    const RunSpec *spec = &rest;
 
     if (!result->run)
         return error_set(err, ERR_NOMEM, "not enough memory for a run");
     result->run->spec.observer = NULL; /* the observer may end before the result */
     result->run->spec.progress = NULL;
+    rest.memory_limit = memory_limit(request);
     if (!run_upper(result, spec, err))
         return false;
     result->reach = reach_new(result);

@@ -15,6 +15,7 @@
 #include "attn/cuda/host/library.h"
 #include "core/threads.h"
 #include "input/input.h"
+#include "profile/machine.h"
 
 Loaded *loaded_retain(Loaded *loaded)
 {
@@ -442,15 +443,27 @@ static void name_sample(const char *spec, const char *path, Error *err)
     snprintf(err->text, sizeof(err->text), "%.100s%.400s", spec, rest);
 }
 
+/* What the user gives, unless any input may have more. */
+static int64_t input_limit(const InputChoice *choice)
+{
+    int64_t share = machine_share();
+
+    if (share > INPUT_MAX_BYTES_DEFAULT)
+        share = INPUT_MAX_BYTES_DEFAULT;
+    return choice->max_bytes > share ? choice->max_bytes : share;
+}
+
 Input *session_read_input(Session *s, const char *spec, const InputChoice *choice, Error *err)
 {
-    Text   path = { 0 };
-    Input *input = NULL;
+    InputChoice chosen = *choice;
+    Text        path = { 0 };
+    Input      *input = NULL;
 
+    chosen.max_bytes = input_limit(choice);
     if (model_spec_is(spec))
-        return model_input_read(s, spec, choice, err);
+        return model_input_read(s, spec, &chosen, err);
     if (session_input_path(s, spec, &path, err)) {
-        input = input_load(text_str(&path), choice, err);
+        input = input_load(text_str(&path), &chosen, err);
         if (!input)
             name_sample(spec, text_str(&path), err);
     }

@@ -109,8 +109,9 @@ static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *ou
         ok = ok && add_argument(out, err, "--decode");
     if (spec->quality_rows)
         ok = ok && add_argument(out, err, "--quality-rows=%lld", (long long)spec->quality_rows);
+    if (spec->memory_given) /* otherwise what the input leaves of it */
+        ok = ok && add_argument(out, err, "--mem=%lld", (long long)spec->memory);
     return ok && add_argument(out, err, "--seed=%llu", (unsigned long long)p->seed) &&
-           add_argument(out, err, "--mem=%lld", (long long)spec->memory) &&
            add_argument(out, err, "--json");
 }
 

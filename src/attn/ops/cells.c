@@ -6,6 +6,7 @@
 #include "attn/ops/weights.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static int cells_by_value(const void *a, const void *b)
 /* Lists as they grow. */
 typedef struct Growing {
     int32_t  *key, *count; /* owned; count only when `counted` */
-    int64_t   capacity;
+    int64_t   capacity, most;
     uint64_t *met; /* owned; a bit for each key, all zero between rows */
     int64_t   words;
     bool      counted;
@@ -34,6 +35,8 @@ static bool cells_reserve(Growing *g, int64_t used, int64_t more)
 
     if (used + more <= g->capacity)
         return true;
+    if (used + more > g->most)
+        return false;
     key = realloc(g->key, (size_t)capacity * sizeof(*key));
     g->key = key ? key : g->key;
     if (g->counted)
@@ -121,14 +124,28 @@ static bool cells_list_rows(Run *r, CellRowFn list, const void *context, Growing
 
 static void fail_of_memory(Run *r)
 {
-    run_fail(r, ERR_NOMEM, "%s: not enough memory for the cells it visits", r->mechanism->id);
+    char limit[48] = "", size[32];
+
+    if (r->spec.memory_limit)
+        snprintf(limit, sizeof(limit), "; the limit is %s (--mem)",
+                 format_bytes(r->spec.memory_limit, size, sizeof(size)));
+    run_fail(r, ERR_NOMEM, "%s: not enough memory for the cells it visits%s", r->mechanism->id,
+             limit);
+}
+
+/* Entries that the limit leaves room for: while they move to the arena there are two of each. */
+static int64_t most_entries(const Run *r, bool counted)
+{
+    int64_t each = 2 * (int64_t)sizeof(int32_t) * (counted ? 2 : 1);
+
+    return r->spec.memory_limit ? (r->spec.memory_limit - arena_used(r->arena)) / each : INT64_MAX;
 }
 
 static const CellRows *rows_new(Run *r, CellRowFn list, const void *context, bool counted)
 {
     CellRows *rows = run_wants_views(r) ? run_alloc(r, 1, sizeof(*rows)) : NULL;
     int64_t   all = r->h * r->n;
-    Growing   grown = { .counted = counted };
+    Growing   grown = { .counted = counted, .most = most_entries(r, counted) };
 
     if (!rows)
         return NULL;

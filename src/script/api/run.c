@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MEMORY_LIMIT (8ll << 30)
 
 /* ---- the request ------------------------------------------------------------ */
 
@@ -29,7 +28,6 @@ Request *request_push(lua_State *L)
     Request *request = box_push(L, sizeof(*request), 0, REQUEST_BOX, request_box_close, NULL);
 
     *request = REQUEST_INIT;
-    request->memory_limit = MEMORY_LIMIT;
     return request;
 }
 
@@ -188,7 +186,7 @@ void request_set_options(lua_State *L, int t, Request *request)
     request->seed = (uint64_t)option_integer(L, t, "seed", (int64_t)script->seed, 0, INT64_MAX);
     request->fit = option_bool(L, t, "fit", false);
     request->keys = (int)option_integer(L, t, "keys", 0, 1, MISSED_MOST);
-    request->memory_limit = option_integer(L, t, "memory", MEMORY_LIMIT, 1, INT64_MAX);
+    request->memory_limit = option_integer(L, t, "memory", 0, 1, INT64_MAX);
     request->threads = (int)option_integer(L, t, "threads", script->threads, 0, 4096);
     request->repeat = (int)option_integer(L, t, "repeat", 0, 1, 1000000);
     request->width = option_number(L, t, "within", 0);
@@ -457,7 +455,9 @@ static const Member run_members[] = {
     FIELD("precision", "string",
           "of matrix products on a GPU: \"f32\" (default), \"tf32\", \"bf16\" or \"f16\""),
     FIELD("threads", "integer", "default: all CPUs"),
-    FIELD("memory", "integer", "limit of the run in bytes (default 8 GiB)"),
+    FIELD("memory", "integer",
+          "limit of the run in bytes (default: half of what the machine, or its control group, "
+          "gives, less where little of it is left)"),
     FIELD("repeat", "integer", "timed runs at least, and as many as 0.2 s hold; 1: as none"),
     FIELD("within", "number", "repeat until the median is known to +- this share"),
     FIELD("measure", "boolean", "take time and memory in runs of their own"),

@@ -343,7 +343,9 @@ static const Member vary_members[] = {
     FIELD("device", "string", "where it runs, as of attn.run"),
     FIELD("precision", "string", "of matrix products on a GPU"),
     FIELD("threads", "integer", "default: all CPUs"),
-    FIELD("memory", "integer", "limit of a run in bytes (default 8 GiB)"),
+    FIELD("memory", "integer",
+          "limit of a run in bytes (default: half of what the machine, or its control group, "
+          "gives, less where little of it is left)"),
     FIELD("repeat", "integer", "timed runs at least, and as many as 0.2 s hold; 1: as none"),
     FIELD("measure", "boolean", "take time and memory even if no plot shows them"),
     FIELD("plot", "string",

@@ -132,6 +132,19 @@ TEST(the_machine_has_memory_and_processors)
     assert_true(machine_processors() > 0 && machine_processors() <= threads_hardware());
 }
 
+/* Half, or what the process and a reserve leave; never nothing, which would be no limit. */
+TEST(a_share_is_half_or_what_is_left)
+{
+    const int64_t gib = (int64_t)1 << 30, mib = (int64_t)1 << 20;
+
+    assert_int_equal(machine_share_of(16 * gib, gib), 8 * gib);
+    assert_int_equal(machine_share_of(16 * gib, 10 * gib), 6 * gib - 64 * mib);
+    assert_int_equal(machine_share_of(400 * mib, 200 * mib), 136 * mib);
+    assert_int_equal(machine_share_of(400 * mib, 400 * mib), mib);
+    assert_int_equal(machine_share_of(0, 0), mib);
+    assert_true(machine_share() >= mib && machine_share() <= machine_memory() / 2);
+}
+
 /* ---- processors ------------------------------------------------------------------- */
 
 TEST(quotas_of_both_versions)
