@@ -148,8 +148,13 @@ static void check_piece(const Tokenizer *t, int32_t id, const char *bytes)
     char    out[64];
     int64_t count = tokenizer_bytes(t, id, out, sizeof(out));
 
+    Text    whole = { 0 };
+
+    tokenizer_add_bytes(t, id, &whole);
     CHECK(count == (int64_t)strlen(bytes) && strcmp(out, bytes) == 0, "%d: \"%s\", expected "
           "\"%s\"", id, out, bytes);
+    CHECK(!strcmp(text_str(&whole), bytes), "%d: \"%s\" added", id, text_str(&whole));
+    text_free(&whole);
 }
 
 /* ---- ids of the tokenizers library ------------------------------------------------ */
