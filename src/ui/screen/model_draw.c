@@ -434,12 +434,29 @@ static bool ends_line(const char *label)
     return strstr(label, "\xe2\x90\x8a") != NULL; /* the picture of a newline */
 }
 
-static int place_token(TextPlan *p, const char *label, int64_t *line, int *col)
+/* Columns of the word that the token begins: its own, and those up to the next blank.  0: it goes
+ * on with one. */
+static int word_width(const Modelling *m, int64_t token, int most)
 {
-    int width = term_width(label);
+    int64_t next = token + 1;
+    int     width = term_width(m->label[token]);
+
+    if (token > 0 && *m->label[token] != ' ' && !ends_line(m->label[token - 1]))
+        return 0;
+    while (next < m->reading.tokens.count && width <= most && *m->label[next] != ' ' &&
+           !ends_line(m->label[next - 1]))
+        width += term_width(m->label[next++]);
+    return width;
+}
+
+static int place_token(const Modelling *m, TextPlan *p, int64_t token, int64_t *line, int *col)
+{
+    const char *label = m->label[token];
+    int         width = term_width(label), word = word_width(m, token, p->width);
 
     width = width < p->width ? width : p->width;
-    if (p->col + width > p->width) {
+    word = word > width && word <= p->width ? word : width; /* a longer one is broken anyway */
+    if (p->col + word > p->width) {
         p->line++;
         p->col = 0;
     }
@@ -460,7 +477,7 @@ static int64_t line_of(const Modelling *m, int64_t token, int width)
     int      col;
 
     for (int64_t i = 0; i <= token; i++)
-        place_token(&p, m->label[i], &line, &col);
+        place_token(m, &p, i, &line, &col);
     return line;
 }
 
@@ -486,7 +503,7 @@ static void draw_tokens(Ui *ui, Area area)
     line = line_of(m, m->token, area.w);
     m->top = line < m->top ? line : line >= m->top + area.h ? line - area.h + 1 : m->top;
     for (int64_t i = 0; i < n; i++) {
-        int   width = place_token(&p, m->label[i], &line, &col);
+        int   width = place_token(m, &p, i, &line, &col);
         Style style = style_of_nll(ui, nll_of(measure, i));
 
         if (line >= m->top + area.h)
