@@ -590,6 +590,14 @@ static bool is_shape(const PlotSeries *s)
     return s->mark == CURVE_BARS || s->mark == CURVE_SPANS;
 }
 
+/* Column of the name of the x axis. */
+static int name_column(const Field *f)
+{
+    int length = utf8_columns(f->plot->x.name);
+
+    return f->x + (f->w > length ? (f->w - length) / 2 : 0);
+}
+
 /* Says which rows have no line, left of the axis's name. */
 static void put_rows_left(Field *f, int each)
 {
@@ -601,7 +609,8 @@ static void put_rows_left(Field *f, int each)
     text_addf(&text, "%d more", f->plot->row_count - first);
     for (int r = first; r < f->plot->row_count; r++)
         text_addf(&text, "%s%s", r == first ? ": " : ", ", f->plot->rows[r]);
-    cells_cut(f->out, f->y + f->h + 2, 0, f->x - 1, text_str(&text), PLOT_INK_TEXT, f->utf8);
+    cells_cut(f->out, f->y + f->h + 2, 0, name_column(f) - 1, text_str(&text), PLOT_INK_TEXT,
+              f->utf8);
     text_free(&text);
 }
 
@@ -638,7 +647,6 @@ static void cells_rows(Field *f, int top)
 {
     const Plot *plot = f->plot;
     int         most = (int)(NAMES_SHARE * f->out->width), each = lines_of(plot), widest = 0;
-    int         length;
 
     for (int r = 0; r < plot->row_count; r++)
         widest = utf8_columns(plot->rows[r]) > widest ? utf8_columns(plot->rows[r]) : widest;
@@ -659,7 +667,5 @@ static void cells_rows(Field *f, int top)
     for (int y = 0; y < f->h; y++)
         cells_put(f->out, f->y + y, f->x - 1, f->utf8 ? 0x2502 : '|', PLOT_INK_AXIS);
     cells_x_axis(f);
-    length = utf8_columns(plot->x.name);
-    cells_cut(f->out, f->y + f->h + 2, f->x + (f->w > length ? (f->w - length) / 2 : 0), f->w,
-              plot->x.name, PLOT_INK_TEXT, f->utf8);
+    cells_cut(f->out, f->y + f->h + 2, name_column(f), f->w, plot->x.name, PLOT_INK_TEXT, f->utf8);
 }
