@@ -41,7 +41,26 @@ threads=$((cores / jobs))
 [ -n "$given" ] || set -- "$@" --threads "$threads"
 exec "$@"'
 
+# What every shard complains of, at each of its tries, is said once.
+said=$(mktemp -u "${TMPDIR:-/tmp}/sweep-parallel.XXXXXX")
+mkfifo -m 600 "$said"
+while IFS= read -r line; do
+    case $line in
+    attnscope:*)
+        case ${told:-} in *"<$line>"*) continue ;; esac
+        told="${told:-}<$line>"
+        ;;
+    esac
+    printf '%s\n' "$line"
+done <"$said" >&2 &
+exec 3>"$said"
+rm -f "$said"
+
+status=0
 # shellcheck disable=SC2086 # the options are words
 seq "$shards" | parallel ${PARALLEL_OPTIONS:-} --quote --retries 3 --line-buffer \
     sh -c "$job" job "${jobs:-$shards}" "$given" \
-    "${ATTNSCOPE:-attnscope}" sweep --resume "$@" --shard "{}/$shards"
+    "${ATTNSCOPE:-attnscope}" sweep --resume "$@" --shard "{}/$shards" 2>&3 3>&- || status=$?
+exec 3>&-
+wait
+exit "$status"

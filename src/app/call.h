@@ -59,6 +59,7 @@ typedef struct Call {
     int         word_count;
     CallTwice   twice;                   /* the last value counts */
     bool        tty;                     /* result goes to a terminal */
+    bool        paged;                   /* it is text for a screen, but no terminal */
     int         columns;                 /* its width; 0: unknown */
     const char *line;                    /* the whole command line, for figure metadata */
     const struct StoredFigure *stored;   /* plots to be drawn instead of measured; NULL: none */
@@ -98,6 +99,9 @@ bool call_keep_words(const char *line, const WordRule *rule, Text *out, Error *e
 /* Parses and runs. */
 bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
                  Error *err);
+/* The same for a reader of text in so many columns. */
+bool command_page(Session *s, const char *const *words, int count, int columns, Text *out,
+                  Error *err);
 void command_help(const Command *command, Text *out);  /* of one command */
 /* Of all; `explorer` adds what the front end in a terminal takes. */
 void command_overview(Text *out, void (*explorer)(Text *out));

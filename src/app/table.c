@@ -55,7 +55,7 @@ TableStyle call_style(const Call *call)
 
 int call_room(const Call *call)
 {
-    return call->tty ? call->columns : 0;
+    return call->tty || call->paged ? call->columns : 0;
 }
 
 void table_free(Table *t)

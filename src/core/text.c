@@ -133,6 +133,24 @@ const char *text_str(const Text *text)
     return text->data ? text->data : "";
 }
 
+bool lines_hold(const char *all, const char *lines)
+{
+    const char *at = all;
+    size_t      length = strlen(lines);
+
+    length -= length && lines[length - 1] == '\n';
+    for (; length && (at = strchr(at, *lines)); at++)
+        if ((at == all || at[-1] == '\n') && !strncmp(at, lines, length) &&
+            (!at[length] || at[length] == '\n'))
+            return true;
+    return !length;
+}
+
+bool text_has_line(const Text *text, const char *lines)
+{
+    return lines_hold(text_str(text), lines);
+}
+
 /* ---- JSON and CSV --------------------------------------------------------------- */
 
 Json jsonw_to(Text *out)

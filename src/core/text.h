@@ -28,6 +28,10 @@ void text_addf(Text *text, const char *fmt, ...) __attribute__((format(printf, 2
 /* "1 point", "3 points". */
 void text_add_count(Text *text, int64_t count, const char *what);
 const char *text_str(const Text *text); /* never NULL */
+/* Whether these lines stand in it as whole lines: "window=3" does not in "window=33".  An end of
+ * line behind them is of no matter; no lines stand in every text. */
+bool text_has_line(const Text *text, const char *lines);
+bool lines_hold(const char *all, const char *lines); /* the same of a string */
 /* Bytes of the character at text that a terminal only shows; 0: it may obey it. */
 size_t text_harmless(const char *text, size_t left);
 /* Adds what a terminal shows and never obeys, for words that came from a file: control characters

@@ -2,6 +2,7 @@
 #include "core/threads.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "core/groups.h"
 
 #define BEHIND 5 /* nice value: a third of the time of a thread that wants all of it */
 
@@ -166,6 +169,19 @@ int threads_hardware(void)
     cpu_set_t set;
 
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int threads_allowed(const char *groups, const char *root)
+{
+    double quota = ceil(groups_processors(groups, root));
+    int    all = threads_hardware();
+
+    return !(quota < all) ? all : quota > 1 ? (int)quota : 1;
+}
+
+int threads_default(void)
+{
+    return threads_allowed(GROUPS_OF_PROCESS, GROUPS_MOUNTED);
 }
 
 void threads_run(Threads *pool, int64_t count, ThreadsFn fn, void *context)

@@ -22,6 +22,10 @@ void     threads_stay_behind(void);
 void     threads_free(Threads *threads);
 int      threads_count(const Threads *threads); /* NULL counts as 1 */
 int      threads_hardware(void);                /* CPUs this process may use */
+/* As many threads as can work at a time: threads_hardware(), or its control group's quota of
+ * processors, rounded up, where that is less. */
+int      threads_default(void);
+int      threads_allowed(const char *groups, const char *root); /* as groups_processors() */
 
 /* Returns when all items are done.  threads may be NULL: the caller does all.
  * Not reentrant: only one thread may call it on one pool at a time. */

@@ -386,6 +386,26 @@ static bool note_mask(Assembly *a, Error *err)
     return true;
 }
 
+#define HEADS_OF_MODELS 32 /* larger models have more heads, but then more positions, too */
+
+/* More heads than positions, as where [n, h, d] was saved. */
+static bool note_axes(Assembly *a, Error *err)
+{
+    const Part *part = &a->parts[a->parts[ROLE_Q].entry ? ROLE_Q : ROLE_K];
+    int64_t     heads = a->in->heads, n = a->in->n > a->in->m ? a->in->n : a->in->m;
+    char        shape[200];
+
+    if (*a->layout || !part->entry || heads <= HEADS_OF_MODELS || heads <= 2 * n ||
+        a->in->q_tokens || a->in->k_tokens)
+        return true;
+    a->in->warning = arena_printf(a->in->arena, "%.80s has shape %s, read as %lld heads of %lld "
+                                  "positions; if it is [n, heads, d], save numpy.swapaxes(x, 0, 1) "
+                                  "or, beside the arrays, layout=\"n,h,d\"", part->entry->info.name,
+                                  store_shape_text(part->entry, shape, sizeof(shape)),
+                                  (long long)heads, (long long)part->box.extent[1]);
+    return a->in->warning || error_set(err, ERR_NOMEM, "no memory for a note");
+}
+
 /* Whether the last column of this row of head 0 holds weight. */
 static bool last_column_weighs(const Part *part, int64_t row)
 {
@@ -429,7 +449,7 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
     if (!metadata_scalars(in, store, err) || !find_and_place(&a, err) || !shapes_check(&a, err) ||
         !shapes_set_sizes(&a, err) || !metadata_tokens(in, store, err) ||
         !metadata_segments(in, store, err) || !note_cut(&a, err) || !note_lack(&a, err) ||
-        !note_mask(&a, err))
+        !note_mask(&a, err) || !note_axes(&a, err))
         return false;
     if (!check_relative(&a, err))
         return false;

@@ -72,7 +72,7 @@ bool generate_x(Input *in, const InputChoice *choice, Error *err)
 
 void generate_parallel(int64_t items, ThreadsFn fn, void *context)
 {
-    Threads *pool = items > 1 ? threads_new(threads_hardware()) : NULL;
+    Threads *pool = items > 1 ? threads_new(threads_default()) : NULL;
 
     threads_run(pool, items, fn, context);
     threads_free(pool);
@@ -487,7 +487,7 @@ static bool label_positions(const Generation *g, const Generator *generator, Err
 
 static bool run_generator(Generation *g, const Generator *generator, Error *err)
 {
-    float    *scratch = calloc((size_t)g->d + 1, (size_t)threads_hardware() * sizeof(*scratch));
+    float    *scratch = calloc((size_t)g->d + 1, (size_t)threads_default() * sizeof(*scratch));
     PlaceTask task = { .g = g, .generator = generator, .scratch = scratch };
     bool      ok = true;
 

@@ -319,16 +319,16 @@ DOT16(bf16, dot_brain, vec_of_brains)
 
 static TARGET float dot_f64(const uint8_t *w, const float *x, const float *sums, int64_t cols)
 {
-    float total = 0;
+    double total = 0;
 
     (void)sums;
     for (int64_t c = 0; c < cols; c++) {
         double one;
 
         memcpy(&one, w + 8 * c, sizeof(one));
-        total += (float)one * x[c];
+        total += (double)(float)one * (double)x[c]; /* weights count as float32 */
     }
-    return total;
+    return (float)total;
 }
 
 const DotKernel DOT = {

@@ -117,7 +117,7 @@ static bool heads_new(Heads *h, int threads, Error *err)
 
     *h->out = (HeadsResult){ .layers = layers, .heads = heads };
     h->tiles = ceil_div(h->n, TILE);
-    h->threads = threads_new(threads > 0 ? threads : threads_hardware());
+    h->threads = threads_new(threads > 0 ? threads : threads_default());
     h->earlier = malloc((size_t)h->n * sizeof(*h->earlier));
     h->scores = malloc((size_t)(threads_count(h->threads) * TILE * h->n) * sizeof(float));
     h->sums = calloc((size_t)(heads * h->tiles), sizeof(*h->sums));

@@ -73,7 +73,7 @@ bool pass_open(Pass *p, const Model *m, int threads, int64_t positions, const at
                Error *err)
 {
     *p = (Pass){ .m = m, .c = &m->config, .kernel = kernel_at(0), .cancel = cancel, .err = err };
-    p->threads = threads_new(threads > 0 ? threads : threads_hardware());
+    p->threads = threads_new(threads > 0 ? threads : threads_default());
     p->arena = arena_new();
     if (!p->threads || !p->arena)
         return error_set(err, ERR_NOMEM, "not enough memory for a forward pass");

@@ -1,8 +1,6 @@
 /* profile/machine.h -- what the machine leaves to this process: memory and processors.
  *
- * A control group (a container, a job of Slurm or systemd) may allow less than the machine has.
- * Its limits, and those of its parents, are files: memory.max and cpu.max of version 2,
- * memory.limit_in_bytes and cpu.cfs_quota_us of version 1.
+ * A control group may allow less than the machine has (core/groups.h).
  */
 #ifndef PROFILE_MACHINE_H
 #define PROFILE_MACHINE_H
@@ -19,11 +17,6 @@ int64_t machine_share(void);
 int64_t machine_share_of(int64_t memory, int64_t held);
 /* Processors that this process may use: by its affinity, or its control group's quota. */
 double  machine_processors(void);
-
-/* Smallest limit along the groups that the file `groups` names (as /proc/self/cgroup), of a tree
- * mounted at `root` (as /sys/fs/cgroup).  INFINITY: none. */
-double groups_memory(const char *groups, const char *root);
-double groups_processors(const char *groups, const char *root);
 
 /* The work of this process's processors so far. */
 typedef struct Load {

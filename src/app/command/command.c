@@ -42,34 +42,54 @@ static bool check_letters(const Call *call, Error *err)
            error_set(err, ERR_USAGE, "--letters is of an SVG: -o FILE.svg, not %s", call->files[0]);
 }
 
+/* words: of the call. */
+static bool run_call(Session *s, Call *call, const char *const *words, int count, Text *out,
+                     Error *err)
+{
+    Text line = { 0 };
+    bool ok;
+
+    if (call->values[OPT_HELP]) {
+        command_help(call->command, out);
+        return true;
+    }
+    if (!call->command->run)
+        return error_set(err, ERR_USAGE, "'%s' can only be started from a shell", words[0]);
+    /* Checked before a long run: a figure is lost where its folder does not exist. */
+    for (int i = 0; command_draws(call->command) && i < call->file_count; i++)
+        if (!file_place(call->files[i], err))
+            return false;
+    if (!check_letters(call, err) || !call_spares_all(call, err))
+        return false;
+    words_join(words, count, &line);
+    call->line = text_str(&line);
+    ok = call->command->run(s, call, out, err);
+    text_free(&line);
+    return ok;
+}
+
 bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
                  Error *err)
 {
     Call call;
-    Text line = { 0 };
-    bool ok;
 
     if (!call_parse(&call, words, count, err) || !call_gives_once(&call, err))
         return false;
     call.tty = tty;
     call.columns = columns;
-    if (call.values[OPT_HELP]) {
-        command_help(call.command, out);
-        return true;
-    }
-    if (!call.command->run)
-        return error_set(err, ERR_USAGE, "'%s' can only be started from a shell", words[0]);
-    /* Checked before a long run: a figure is lost where its folder does not exist. */
-    for (int i = 0; command_draws(call.command) && i < call.file_count; i++)
-        if (!file_place(call.files[i], err))
-            return false;
-    if (!check_letters(&call, err) || !call_spares_all(&call, err))
+    return run_call(s, &call, words, count, out, err);
+}
+
+bool command_page(Session *s, const char *const *words, int count, int columns, Text *out,
+                  Error *err)
+{
+    Call call;
+
+    if (!call_parse(&call, words, count, err) || !call_gives_once(&call, err))
         return false;
-    words_join(words, count, &line);
-    call.line = text_str(&line);
-    ok = call.command->run(s, &call, out, err);
-    text_free(&line);
-    return ok;
+    call.paged = true;
+    call.columns = columns;
+    return run_call(s, &call, words, count, out, err);
 }
 
 #define HELP_COLUMN   38

@@ -116,7 +116,7 @@ static bool choose_size(Session *s, Comparison *c, Request *request, Text *note,
         ok = !c->count || budget_choose(s, &c->budget, c->results[0], request, note, err);
     else if (!c->axis.count && !c->scaling)
         ok = size_follow(s, request, note, err);
-    if (note->length && !(c->sizes.length && strstr(text_str(&c->sizes), text_str(note))))
+    if (!text_has_line(&c->sizes, text_str(note)))
         text_addf(&c->sizes, "%s\n", text_str(note));
     return ok;
 }

@@ -9,7 +9,7 @@
 /* A line that another row has said already is left out. */
 static void add_line(const Text *line, int room, Text *said, Text *out)
 {
-    if (said->length && strstr(text_str(said), text_str(line)))
+    if (text_has_line(said, text_str(line)))
         return;
     text_addf(said, "%s\n", text_str(line));
     text_add_folded(out, text_str(line), room, 9);

@@ -285,6 +285,8 @@ static void describe_input(const Input *input, Text *out)
     }
     if (input->note)
         text_addf(out, "%s\n", input->note);
+    if (input->warning)
+        text_addf(out, "warning: %s\n", input->warning);
 }
 
 /* Prints where measured numbers come from. */

@@ -40,16 +40,17 @@ static void add_clean(const char *bytes, bool escapes, Text *out)
 
 static void add_token(const Model *m, int32_t id, Text *out)
 {
-    char bytes[256];
+    Text bytes = { 0 };
 
     if (!m->tokenizer) {
         text_addf(out, "%d", id);
         return;
     }
-    tokenizer_bytes(m->tokenizer, id, bytes, sizeof(bytes));
-    if (!*bytes)
+    tokenizer_add_bytes(m->tokenizer, id, &bytes);
+    if (!*text_str(&bytes))
         text_add(out, tokenizer_piece(m->tokenizer, id));
-    add_clean(bytes, true, out);
+    add_clean(text_str(&bytes), true, out);
+    text_free(&bytes);
 }
 
 /* The tokens after the last position. */
@@ -217,7 +218,7 @@ static void report_defaults(const ModelRun *r, Text *out)
             model_defaults_text(s, &values);
             text_addf(&line, "default  %.*s: %s", (int)strcspn(s->mechanism, "("), s->mechanism,
                       text_str(&values));
-            if (!values.length || strstr(text_str(&said), text_str(&line)))
+            if (!values.length || text_has_line(&said, text_str(&line)))
                 continue;
             text_addf(&said, "%s\n", text_str(&line));
             text_add_folded(out, text_str(&line), call_room(r->call), 9);
@@ -316,16 +317,13 @@ static void texts_table(const ModelRun *r, TableStyle style, Text *out)
 
 static void add_written(const Model *m, const GenerateResult *g, Text *out)
 {
-    char bytes[256];
     Text all = { 0 };
 
-    for (int64_t i = 0; i < g->count; i++) {
-        int64_t length = m->tokenizer
-                             ? tokenizer_bytes(m->tokenizer, g->ids[i], bytes, sizeof(bytes))
-                             : snprintf(bytes, sizeof(bytes), "%d ", g->ids[i]);
-
-        text_add_bytes(&all, bytes, (size_t)length);
-    }
+    for (int64_t i = 0; i < g->count; i++)
+        if (m->tokenizer)
+            tokenizer_add_bytes(m->tokenizer, g->ids[i], &all);
+        else
+            text_addf(&all, "%d ", g->ids[i]);
     add_clean(text_str(&all), false, out);
     text_free(&all);
 }
@@ -527,12 +525,11 @@ static void json_next(const ModelRun *r, const ModelTextRun *t, Json *j)
     }
     jsonw_open(j, '[');
     for (int k = 0; k < FORWARD_NEXT && next[k].id >= 0; k++) {
-        char bytes[256] = "";
-        Text clean = { 0 };
+        Text bytes = { 0 }, clean = { 0 };
 
         if (r->m->tokenizer)
-            tokenizer_bytes(r->m->tokenizer, next[k].id, bytes, sizeof(bytes));
-        for (const char *c = bytes; *c;) {
+            tokenizer_add_bytes(r->m->tokenizer, next[k].id, &bytes);
+        for (const char *c = text_str(&bytes); *c;) {
             char letter[4];
 
             text_add_bytes(&clean, letter, (size_t)utf8_encode(utf8_next(&c), letter));
@@ -541,6 +538,7 @@ static void json_next(const ModelRun *r, const ModelTextRun *t, Json *j)
         jsonw_key_int(j, "id", next[k].id);
         jsonw_key_string(j, "text", text_str(&clean));
         text_free(&clean);
+        text_free(&bytes);
         jsonw_key_number(j, "p", next[k].p);
         jsonw_close(j, '}');
     }

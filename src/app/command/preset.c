@@ -139,6 +139,7 @@ static bool finish_call(const PresetWords *words, PresetCall *out, Error *err)
         return false;
     if (changes) {
         out->call.tty = changes->tty;
+        out->call.paged = changes->paged;
         out->call.columns = changes->columns;
     }
     return true;

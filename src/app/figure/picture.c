@@ -79,7 +79,7 @@ static const View *missed_of(const Result *result, Error *err)
     if (!missed) {
         int count = result->request.threads;
 
-        threads = threads_new(count > 0 ? count : threads_hardware());
+        threads = threads_new(count > 0 ? count : threads_default());
         missed = result_missed(owner, result->request.keys, threads, NULL, err);
         threads_free(threads);
     }

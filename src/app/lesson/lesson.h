@@ -316,6 +316,7 @@ typedef struct LessonSight {
     bool        right;
     const char *instead; /* mechanism in a pane in place of the step's; NULL: it is the step's */
     bool        lenient;  /* a text that cannot be made is a short notice, no error */
+    const char *explain;  /* as it was made when the step was done; NULL: of the facts as given */
 } LessonSight;
 
 /* Lays out all there is to read at the step.  Free the page also on failure. */

@@ -218,7 +218,7 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const
                  int width, LessonPage *out, Error *err)
 {
     const LessonStep *s = &lesson->steps[step];
-    LessonText        task = { .fixed = s->task };
+    LessonText        task = { .fixed = s->task }, kept = { .fixed = sight->explain };
     bool              open = s->done && !sight->done;
     bool              over = (s->done || s->ask) && !open && (!s->ask || sight->answered);
     Making            m = { out, lesson, facts, sight->lenient, width, err };
@@ -233,7 +233,7 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const
     add_question(out, s, sight, width);
     if (sight->hint && !over && !add_text(&m, &s->hint, LESSON_LINE_HINT, "hint", INDENT))
         return false;
-    if (over && !add_text(&m, &s->explain, LESSON_LINE_TEXT, "", 0))
+    if (over && !add_text(&m, sight->explain ? &kept : &s->explain, LESSON_LINE_TEXT, "", 0))
         return false;
     return (!out->failed && text_ok(&out->text)) ||
            error_set(err, ERR_NOMEM, "not enough memory for a page");

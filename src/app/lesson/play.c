@@ -287,7 +287,7 @@ __attribute__((format(printf, 2, 3))) static void complain(Check *c, const char 
  * message counts once. */
 static void complain_of(Check *c, const Error *err)
 {
-    if (strstr(text_str(c->out) + c->begun, err->text))
+    if (lines_hold(text_str(c->out) + c->begun, err->text))
         return;
     text_addf(c->out, "%s\n", err->text);
     c->wrong++;

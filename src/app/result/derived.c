@@ -91,7 +91,7 @@ static bool make_plane(Derived *d, int64_t plane, Error *err)
     /* A pool of its own: who reads the view may be a thread of another. */
     SpectrumWay way = d->way;
 
-    way.threads = threads_new(d->threads > 0 ? d->threads : threads_hardware());
+    way.threads = threads_new(d->threads > 0 ? d->threads : threads_default());
     ok = ok && spectrum_make(d->of, plane, &way, values, &energy, err);
     threads_free(way.threads);
     for (int64_t i = 0; ok && i < count; i++) {

@@ -179,7 +179,7 @@ static void take_warnings(Record *record, const char *lines)
         char   line[400];
 
         snprintf(line, sizeof(line), "%.*s", (int)length, lines);
-        if (!record->warnings || !strstr(record->warnings, line))
+        if (!lines_hold(record->warnings ? record->warnings : "", line))
             record_warn(record, "%s", line);
         lines += length + (lines[length] == '\n');
     }

@@ -292,7 +292,7 @@ bool session_stopped(const Session *s)
 Threads *session_threads(Session *s, int count)
 {
     if (count <= 0)
-        count = threads_hardware();
+        count = threads_default();
     if (s->threads && s->thread_count == count)
         return s->threads;
     threads_free(s->threads);
@@ -303,7 +303,7 @@ Threads *session_threads(Session *s, int count)
 
 const Ceilings *session_known_ceilings(const Session *s, const Ops *ops, int count)
 {
-    count = count > 0 ? count : threads_hardware();
+    count = count > 0 ? count : threads_default();
     ops = ops ? ops : ops_cpu();
     for (int i = 0; i < CEILINGS_KEPT; i++)
         if (s->ceilings[i].threads == count && s->ceilings[i].ops == ops)
@@ -315,7 +315,7 @@ const Ceilings *session_keep_ceilings(Session *s, const Ops *ops, int count, con
 {
     int at = s->ceilings_next++ % CEILINGS_KEPT;
 
-    s->ceilings[at].threads = count > 0 ? count : threads_hardware();
+    s->ceilings[at].threads = count > 0 ? count : threads_default();
     s->ceilings[at].ops = ops ? ops : ops_cpu();
     s->ceilings[at].measured = *c;
     return &s->ceilings[at].measured;

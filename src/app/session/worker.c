@@ -50,7 +50,7 @@ static JobState run_job(Job *job, Threads *threads)
 /* The pool has the number of threads that the job asks for. */
 static Threads *pool_for(Threads *pool, const Job *job)
 {
-    int count = job->request.threads > 0 ? job->request.threads : threads_hardware();
+    int count = job->request.threads > 0 ? job->request.threads : threads_default();
 
     if (pool && threads_count(pool) == count)
         return pool;

@@ -258,7 +258,8 @@ void state_read(const StateMatrix *m, int64_t head, int64_t i, PatternRun keys, 
     int64_t d = m->in.k.shape[2], at = i;
     double  near[256], *y = d <= 256 ? near : malloc((size_t)d * sizeof(*y));
 
-    memset(out, 0, (size_t)keys.count * sizeof(*out));
+    for (int64_t c = 0; c < keys.count; c++) /* without memory nothing is known */
+        out[c] = y ? 0 : (float)NAN;
     if (y)
         state_query(m, head, i, y);
     for (int64_t c = keys.count - 1; y && c >= 0; c--) {

@@ -98,7 +98,7 @@ typedef struct StateShow {
  * and the figures mean_span and mean_recall.  In double, token by token, whatever the form. */
 void state_show(Run *r, const StateShow *s);
 
-/* Cells start, start + step, ... of row i; any thread. */
+/* Cells start, start + step, ... of row i; any thread.  NaN where there is no memory. */
 void state_read(const StateMatrix *m, int64_t head, int64_t i, PatternRun keys, float *out);
 
 #endif

@@ -135,7 +135,11 @@ static Tensor turned(Run *r, const RopeParams *p, Tensor x, int64_t first)
 static void rope_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const RopeParams *p = opaque;
+    int64_t           d = in->q.shape[2], dim = p->pos_dim && p->pos_dim < d ? p->pos_dim : d;
 
+    if (dim % 2)
+        run_note(r, "rope turns pairs: of %lld dimensions%s the last one does not turn",
+                 (long long)dim, dim < d ? " (pos_dim)" : "");
     in->q = turned(r, p, in->q, r->q_offset);
     in->k = turned(r, p, in->k, 0);
 }

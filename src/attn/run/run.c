@@ -32,7 +32,7 @@ static void add_line(Text *lines, bool once, const char *fmt, va_list args)
     char line[400];
 
     vsnprintf(line, sizeof(line), fmt, args);
-    if (!once || !strstr(text_str(lines), line))
+    if (!once || !text_has_line(lines, line))
         text_addf(lines, "%s\n", line);
 }
 

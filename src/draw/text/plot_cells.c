@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "draw/text/field.h"
 #include "draw/text/unicode.h"
 
@@ -241,12 +242,14 @@ static void put_y_axis(Field *f, const PlotTick *ticks, int count)
     }
 }
 
-/* Returns the number of lines; `draw` draws them. */
-static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
+#define ENTRY_LEAST 4 /* columns of a name that is cut, with its letter and a blank */
+
+/* Each name after the other; 0: they take more than `most` lines. */
+static int legend_flows(const Plot *plot, PlotCells *c, int top, int most, bool utf8, bool draw)
 {
     int x = 0, line = 0;
 
-    for (int k = 0; plot_named(plot) > 1 && k < plot->count; k++) {
+    for (int k = 0; k < plot->count; k++) {
         const PlotSeries *s = &plot->series[k];
         int               width = utf8_columns(s->name) + 2;
 
@@ -256,15 +259,50 @@ static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
             x = 0;
             line++;
         }
-        if (line == (plot->rows ? LEGEND_LINES_ROWS : LEGEND_LINES))
-            return line;
+        if (line == most)
+            return 0;
         if (draw) {
             cells_put(c, top + line, x, (uint32_t)plot_letter(s->hue), s->hue);
             cells_text(c, top + line, x + 2, c->width - x - 2, s->name, PLOT_INK_TEXT, utf8);
         }
         x += width + 2;
     }
-    return plot_named(plot) > 1 ? line + 1 : 0;
+    return line + 1;
+}
+
+/* Names cut to columns of one width, so that no letter lacks one. */
+static void legend_columns(const Plot *plot, PlotCells *c, int top, int lines, bool utf8)
+{
+    int count = plot_named(plot), each = (count + lines - 1) / lines, width, at = 0;
+
+    width = c->width / each > ENTRY_LEAST ? c->width / each : ENTRY_LEAST;
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+        int               x = at % each * width, y = top + at / each;
+
+        if (s->guide)
+            continue;
+        if (x + ENTRY_LEAST <= c->width) {
+            cells_put(c, y, x, (uint32_t)plot_letter(s->hue), s->hue);
+            cells_cut(c, y, x + 2, width - 3, s->name, PLOT_INK_TEXT, utf8);
+        }
+        at++;
+    }
+}
+
+/* Returns the number of lines; `draw` draws them. */
+static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
+{
+    int most = plot->rows ? LEGEND_LINES_ROWS : LEGEND_LINES, lines;
+
+    if (plot_named(plot) < 2)
+        return 0;
+    lines = legend_flows(plot, c, top, most, utf8, false);
+    if (draw && lines)
+        legend_flows(plot, c, top, most, utf8, true);
+    else if (draw)
+        legend_columns(plot, c, top, most, utf8);
+    return lines ? lines : most;
 }
 
 /* Lines that the names of the series take. */
@@ -552,16 +590,28 @@ static bool is_shape(const PlotSeries *s)
     return s->mark == CURVE_BARS || s->mark == CURVE_SPANS;
 }
 
-/* Says how many rows have no line, left of the axis's name. */
+/* Column of the name of the x axis. */
+static int name_column(const Field *f)
+{
+    int length = utf8_columns(f->plot->x.name);
+
+    return f->x + (f->w > length ? (f->w - length) / 2 : 0);
+}
+
+/* Says which rows have no line, left of the axis's name. */
 static void put_rows_left(Field *f, int each)
 {
-    int  left = f->plot->row_count - (f->h + each - 1) / each;
-    char text[32];
+    int  first = (f->h + each - 1) / each;
+    Text text = { 0 };
 
-    if (left <= 0)
+    if (first >= f->plot->row_count)
         return;
-    snprintf(text, sizeof(text), "%d more", left);
-    cells_cut(f->out, f->y + f->h + 2, 0, f->x - 1, text, PLOT_INK_TEXT, f->utf8);
+    text_addf(&text, "%d more", f->plot->row_count - first);
+    for (int r = first; r < f->plot->row_count; r++)
+        text_addf(&text, "%s%s", r == first ? ": " : ", ", f->plot->rows[r]);
+    cells_cut(f->out, f->y + f->h + 2, 0, name_column(f) - 1, text_str(&text), PLOT_INK_TEXT,
+              f->utf8);
+    text_free(&text);
 }
 
 static void put_row_series(Field *f, int each)
@@ -597,7 +647,6 @@ static void cells_rows(Field *f, int top)
 {
     const Plot *plot = f->plot;
     int         most = (int)(NAMES_SHARE * f->out->width), each = lines_of(plot), widest = 0;
-    int         length;
 
     for (int r = 0; r < plot->row_count; r++)
         widest = utf8_columns(plot->rows[r]) > widest ? utf8_columns(plot->rows[r]) : widest;
@@ -618,7 +667,5 @@ static void cells_rows(Field *f, int top)
     for (int y = 0; y < f->h; y++)
         cells_put(f->out, f->y + y, f->x - 1, f->utf8 ? 0x2502 : '|', PLOT_INK_AXIS);
     cells_x_axis(f);
-    length = utf8_columns(plot->x.name);
-    cells_cut(f->out, f->y + f->h + 2, f->x + (f->w > length ? (f->w - length) / 2 : 0), f->w,
-              plot->x.name, PLOT_INK_TEXT, f->utf8);
+    cells_cut(f->out, f->y + f->h + 2, name_column(f), f->w, plot->x.name, PLOT_INK_TEXT, f->utf8);
 }

@@ -383,35 +383,70 @@ static int character_bytes(TokenStyle style, const char *text, int bytes, uint32
     return bytes;
 }
 
+/* The next piece of what a token stands for. */
+typedef struct TokenText {
+    const char *text;
+    size_t      left;
+    TokenStyle  style;
+    int         byte; /* the one that all of it stands for, or -1 */
+} TokenText;
+
+static TokenText piece_begin(const Tokenizer *t, int32_t id)
+{
+    TokenText   p = { 0 };
+    size_t  skip = strlen(t->wordpiece.prefix);
+    uint8_t role = vocab_has(&t->vocab, id) ? t->roles[id] : ROLE_CONTROL;
+
+    p.text = vocab_text(&t->vocab, id, &p.left);
+    p.style = role == ROLE_TEXT ? STYLE_PLAIN : t->style;
+    p.byte = p.style == STYLE_MARKS ? hex_byte(p.text, p.left) : -1;
+    if (p.style == STYLE_WORDS && p.left > skip && !memcmp(p.text, t->wordpiece.prefix, skip)) {
+        p.text += skip;
+        p.left -= skip;
+    }
+    if (role == ROLE_CONTROL && p.byte < 0)
+        p.left = 0;
+    return p;
+}
+
+/* Bytes of the next character; 0: there is none. */
+static int piece_next(TokenText *p, char out[4])
+{
+    uint32_t code;
+    int      bytes;
+
+    if (!p->left)
+        return 0;
+    if (p->byte >= 0) {
+        out[0] = (char)p->byte;
+        p->left = 0;
+        return 1;
+    }
+    bytes = utf8_decode(p->text, p->left, &code);
+    p->text += bytes;
+    p->left -= (size_t)bytes;
+    return character_bytes(p->style, p->text - bytes, bytes, code, out);
+}
+
+void tokenizer_add_bytes(const Tokenizer *t, int32_t id, Text *out)
+{
+    TokenText p = piece_begin(t, id);
+    char  part[4];
+
+    for (int count; (count = piece_next(&p, part)) > 0;)
+        text_add_bytes(out, part, (size_t)count);
+}
+
 int64_t tokenizer_bytes(const Tokenizer *t, int32_t id, char *out, int64_t size)
 {
-    size_t      length, skip = strlen(t->wordpiece.prefix);
-    const char *text = vocab_text(&t->vocab, id, &length);
-    uint8_t     role = vocab_has(&t->vocab, id) ? t->roles[id] : ROLE_CONTROL;
-    TokenStyle  style = role == ROLE_TEXT ? STYLE_PLAIN : t->style;
-    int64_t     used = 0;
-    int         byte = style == STYLE_MARKS ? hex_byte(text, length) : -1;
+    TokenText   p = piece_begin(t, id);
+    int64_t used = 0;
+    char    part[4];
 
     if (size <= 0)
         return 0;
-    if (style == STYLE_WORDS && length > skip && memcmp(text, t->wordpiece.prefix, skip) == 0) {
-        text += skip;
-        length -= skip;
-    }
-    for (size_t at = 0; byte < 0 && role != ROLE_CONTROL && at < length;) {
-        char     part[4];
-        uint32_t code;
-        int      bytes = utf8_decode(text + at, length - at, &code);
-        int      count = character_bytes(style, text + at, bytes, code, part);
-
-        if (used + count >= size)
-            break;
+    for (int count; (count = piece_next(&p, part)) > 0 && used + count < size; used += count)
         memcpy(out + used, part, (size_t)count);
-        used += count;
-        at += (size_t)bytes;
-    }
-    if (byte >= 0 && size > 1)
-        out[used++] = (char)byte;
     out[used] = '\0';
     return used;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "core/text.h"
 
 typedef struct Gguf Gguf;
 typedef struct Tokenizer Tokenizer;
@@ -39,8 +40,9 @@ void token_list_free(TokenList *list);
 
 /* The token's own text as in the vocabulary ("Ġthe", "##ing"), UTF-8; "" for an id without one. */
 const char *tokenizer_piece(const Tokenizer *t, int32_t id);
-/* The bytes it stands for in a text (" the", "ing"): into out [size], terminated; the number of
- * bytes.  Control tokens stand for nothing. */
+/* Adds the bytes it stands for in a text (" the", "ing").  Control tokens stand for nothing. */
+void        tokenizer_add_bytes(const Tokenizer *t, int32_t id, Text *out);
+/* As many of them as fit into out [size], terminated, none cut inside a character; their number. */
 int64_t     tokenizer_bytes(const Tokenizer *t, int32_t id, char *out, int64_t size);
 /* Token that begins a text, or -1; for --repeat and generating. */
 int32_t     tokenizer_begin(const Tokenizer *t);

@@ -157,11 +157,11 @@ static int token(lua_State *L)
 {
     const Model *m = check_model(L)->model;
     int32_t      id = (int32_t)check_index(L, 2, m->config.vocab, "token");
-    char         bytes[1024];
-    int64_t      size = m->tokenizer ? tokenizer_bytes(m->tokenizer, id, bytes, sizeof(bytes)) : 0;
+    Text        *bytes = text_box(L);
 
-    size = size < (int64_t)sizeof(bytes) ? size : (int64_t)sizeof(bytes) - 1;
-    lua_pushlstring(L, bytes, size > 0 ? (size_t)size : 0);
+    if (m->tokenizer)
+        tokenizer_add_bytes(m->tokenizer, id, bytes);
+    lua_pushlstring(L, text_str(bytes), bytes->length);
     return 1;
 }
 
@@ -371,18 +371,13 @@ static bool work_write(void *context, const atomic_bool *cancel, Error *err)
 /* [-0, +0, v] */
 static void field_text(lua_State *L, const Tokenizer *tokenizer, const GenerateResult *g)
 {
-    luaL_Buffer text;
+    Text *text = text_box(L);
 
-    luaL_buffinit(L, &text);
-    for (int64_t i = 0; tokenizer && i < g->count; i++) {
-        char    bytes[1024];
-        int64_t size = tokenizer_bytes(tokenizer, g->ids[i], bytes, sizeof(bytes));
-
-        size = size < (int64_t)sizeof(bytes) ? size : (int64_t)sizeof(bytes) - 1;
-        luaL_addlstring(&text, bytes, size > 0 ? (size_t)size : 0);
-    }
-    luaL_pushresult(&text);
-    lua_setfield(L, -2, "text");
+    for (int64_t i = 0; tokenizer && i < g->count; i++)
+        tokenizer_add_bytes(tokenizer, g->ids[i], text);
+    lua_pushlstring(L, text_str(text), text->length);
+    lua_setfield(L, -3, "text");
+    lua_pop(L, 1);
 }
 
 static int push_written(lua_State *L, int status, lua_KContext at)

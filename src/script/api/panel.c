@@ -423,7 +423,7 @@ typedef struct Roofs {
 static bool measure_roof(void *context, const atomic_bool *cancel, Error *err)
 {
     Roofs   *r = context;
-    Threads *threads = threads_new(r->threads > 0 ? r->threads : threads_hardware());
+    Threads *threads = threads_new(r->threads > 0 ? r->threads : threads_default());
     bool     ok = ceilings_measure(r->ops, threads, &r->measured, err);
 
     (void)cancel;
@@ -591,7 +591,7 @@ static void scaling_panel(lua_State *L, int t, int at, Figure *figure, int index
         snprintf(machines.gpu, sizeof(machines.gpu), "%s", where);
     else
         machines_add(&machines, NULL,
-                     script_of(L)->threads > 0 ? script_of(L)->threads : threads_hardware(), 0);
+                     script_of(L)->threads > 0 ? script_of(L)->threads : threads_default(), 0);
     machines.when = (int64_t)time(NULL);
     machines_text(&machines, measured, sizeof(measured));
     plot = plot_of_costs(curves, (int)count, &axes, measured, &err);

@@ -298,7 +298,8 @@ static bool ask_about_record(void *context, Text *line, Error *err)
         return false;
     text_clear(line);
     text_add(line, text_str(&s->line));
-    return text_ok(line) || error_set(err, ERR_NOMEM, "not enough memory for a record");
+    return (text_ok(&s->line) && text_ok(line)) ||
+           error_set(err, ERR_NOMEM, "not enough memory for a record");
 }
 
 static void ask_progress(void *context, int done, int total, const char *line, double left)

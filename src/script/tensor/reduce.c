@@ -120,10 +120,14 @@ static void run_reduce(TensorWork *w)
     w->number[0] = reduce_all(w, (Reduction)w->op);
 }
 
+/* A whole number, unless a sum is beyond those of Lua. */
 static int push_reduced(lua_State *L, const TensorWork *w)
 {
-    if (!dtype_is_float(w->a.dtype) && w->op != REDUCE_MEAN)
-        lua_pushinteger(L, (lua_Integer)w->number[0]);
+    lua_Integer whole;
+
+    if (!dtype_is_float(w->a.dtype) && w->op != REDUCE_MEAN &&
+        lua_numbertointeger(w->number[0], &whole))
+        lua_pushinteger(L, whole);
     else
         lua_pushnumber(L, w->number[0]);
     return 1;

@@ -111,6 +111,8 @@ static void bits_text(const View *view, uint8_t bits, char *text, size_t size)
     size_t used = 0;
 
     text[0] = '\0';
+    if (view->shown) /* of cells that no cause allows: they were given up */
+        return;
     if (bits == COMPONENT_OTHER && !view->other && !view->found && strcmp(view->cols, "key") != 0)
         return; /* only for pairs of query and key */
     for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && used < size; bit <<= 1)
@@ -123,7 +125,8 @@ void reason_text(const Row *row, uint8_t bits, char *text, size_t size)
 {
     const View *view = row->view;
 
-    if (row->every && bits == COMPONENT_OTHER && view && !view->other && !view->found)
+    if (row->every && bits == COMPONENT_OTHER && view && !view->other && !view->found &&
+        !view->shown)
         snprintf(text, size, "dense");
     else
         bits_text(view, bits, text, size);

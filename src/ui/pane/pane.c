@@ -513,11 +513,22 @@ static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *ou
         text_addf(out, " \xc2\xb7 h%lld", (long long)pane->spec.head);
     if (pane_rounds(pane) > 1)
         text_addf(out, " %s %lld/%lld", pane_says_round(pane) ? "round" : "plane",
-                  (long long)pane_round(pane) + 1, (long long)pane_rounds(pane));
+                  (long long)min_i64(pane_round(pane) + 1, pane_rounds(pane)),
+                  (long long)pane_rounds(pane));
     if (pane->spec.sorted && pane->order && !pane->pinned)
         text_add(out, " sorted");
     if (pane->job || (pane->result && !pane->drawing.settled))
         text_add(out, " \xe2\x80\xa6");
+}
+
+AxisNames axis_names(const View *view)
+{
+    bool      words = *view->rows == *view->cols && strcmp(view->rows, view->cols) != 0;
+    AxisNames names;
+
+    snprintf(names.rows, sizeof(names.rows), "%.*s", words ? 15 : 1, view->rows);
+    snprintf(names.cols, sizeof(names.cols), "%.*s", words ? 15 : 1, view->cols);
+    return names;
 }
 
 void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)

@@ -110,6 +110,11 @@ void pane_step_view(Pane *pane, int direction);
 const char *pane_offers(const Pane *pane, int at);
 bool        pane_take_view(Pane *pane, const char *name); /* false: it is not offered */
 void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size);
+/* "q" and "k"; "kv head" and "key", whose letters are one, by their words. */
+typedef struct AxisNames {
+    char rows[16], cols[16];
+} AxisNames;
+AxisNames   axis_names(const View *view);
 
 /* ---- drawing (pane_draw.c, strips.c, legend.c) ------------------------------- */
 

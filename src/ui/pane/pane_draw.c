@@ -255,6 +255,18 @@ static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
     text_free(&caption);
 }
 
+/* Names of the axes where they meet: as far as there is room by words, if letters are the same. */
+static void draw_corner(Ui *ui, const Pane *pane, const View *view)
+{
+    int       room = pane->canvas.x - pane->area.x - 1;
+    AxisNames names = axis_names(view);
+    bool      fits = term_width(names.rows) + term_width(names.cols) + 3 <= room;
+
+    term_textf(ui->term, pane->canvas.y - 1, pane->area.x + 1, room, ui_style(ui, ROLE_DIM),
+               "%.*s\xe2\x86\x93 %.*s\xe2\x86\x92", fits ? 15 : 1, names.rows, fits ? 15 : 1,
+               names.cols);
+}
+
 static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
 {
     LensView   v = lens_view(&pane->lens, &pane->shape);
@@ -270,9 +282,7 @@ static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
     notes_draw(ui, pane, panel, &v, glyph);
     draw_row_axis(ui, pane, panel, &v, glyph);
     draw_col_axis(ui, pane, panel, &v, glyph);
-    term_textf(ui->term, pane->canvas.y - 1, pane->area.x + 1, pane->canvas.x - pane->area.x - 1,
-               ui_style(ui, ROLE_DIM), "%c\xe2\x86\x93 %c\xe2\x86\x92", panel->view->rows[0],
-               panel->view->cols[0]);
+    draw_corner(ui, pane, panel->view);
 }
 
 /* The plot of a pane that shows a curve, with a line at the cursor; NULL: it shows a matrix,

@@ -23,7 +23,7 @@ bool draughtsman_open(Draughtsman *d, Error *err)
     d->session = session_new(err);
     if (!d->session)
         return false;
-    d->threads = threads_new_behind(threads_hardware());
+    d->threads = threads_new_behind(threads_default());
     return true;
 }
 

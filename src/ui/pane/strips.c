@@ -160,6 +160,8 @@ static void number_fit(double value, bool about, int width, char *text, size_t s
         if (term_width(text) <= width)
             return;
     }
+    if (!isnan(value)) /* "-8e-10" in five columns: never a part of it */
+        snprintf(text, size, "%s", fabs(value) < 1 ? "~0" : "\xe2\x80\xa6");
 }
 
 /* The number of the cursor's row or column, else the mean of the cell that shows it. */

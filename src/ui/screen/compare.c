@@ -97,6 +97,7 @@ static void describe_pane(Ui *ui, Pane *pane, const Panel *panel, bool tight, Te
 {
     const Compare *c = &ui->compare;
     LensView       v = lens_view(&pane->lens, &pane->shape);
+    AxisNames      names = axis_names(panel->view);
     char           zoom[32];
 
     zoom_text(&v, zoom, sizeof(zoom));
@@ -106,8 +107,8 @@ static void describe_pane(Ui *ui, Pane *pane, const Panel *panel, bool tight, Te
     else
         text_addf(out, "zoom %s", zoom);
     if (!panel->plot && !tight)
-        text_addf(out, " \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", panel->view->rows[0],
-                  (long long)v.row.first, (long long)v.row.last - 1, panel->view->cols[0],
+        text_addf(out, " \xe2\x94\x82 %s %lld-%lld  %s %lld-%lld", names.rows,
+                  (long long)v.row.first, (long long)v.row.last - 1, names.cols,
                   (long long)v.col.first, (long long)v.col.last - 1);
     if (c->marks.count)
         text_addf(out, " \xe2\x94\x82 %d marked", c->marks.count);
@@ -192,6 +193,22 @@ static bool points_are_rows(const Pane *pane)
     return view_curve(view, &curve) && view->rank >= 2 && !curve.by_rows;
 }
 
+/* Moves the cursor; where it stands at an end, says so. */
+static void go_by(Ui *ui, Pane *pane, int64_t rows, int64_t cols)
+{
+    const View *view = pane_view(pane);
+    int64_t     q = pane->lens.q, k = pane->lens.k;
+
+    lens_move(&pane->lens, &pane->shape, rows, cols);
+    if (pane->lens.q != q || pane->lens.k != k)
+        return;
+    if (!rows == !cols)
+        ui_hint(ui, "the cursor stands there");
+    else
+        ui_hint(ui, "this is the %s %s", rows > 0 || cols > 0 ? "last" : "first",
+                rows ? view->rows : view->cols);
+}
+
 /* One step is a cell of the screen, so that the cursor moves when keys are pressed; in the
  * inspector, where each entry is a number, an entry. */
 static void move_cursor(Ui *ui, int rows, int cols)
@@ -205,10 +222,9 @@ static void move_cursor(Ui *ui, int rows, int cols)
     if (ui_has(ui, SCREEN_INSPECT))
         v.row.per = v.col.per = 1;
     if (points_are_rows(pane)) /* the x axis is horizontal */
-        lens_move(&pane->lens, &pane->shape, cols, rows);
+        go_by(ui, pane, cols, rows);
     else
-        lens_move(&pane->lens, &pane->shape, (int64_t)lround(rows * v.row.per),
-                  (int64_t)lround(cols * v.col.per));
+        go_by(ui, pane, (int64_t)lround(rows * v.row.per), (int64_t)lround(cols * v.col.per));
     panes_link(ui);
 }
 
@@ -218,7 +234,7 @@ static void jump(Ui *ui, int64_t q, int64_t k)
 
     if (!pane)
         return;
-    lens_move(&pane->lens, &pane->shape, q - pane->lens.q, k - pane->lens.k);
+    go_by(ui, pane, q - pane->lens.q, k - pane->lens.k);
     panes_link(ui);
 }
 

@@ -168,10 +168,13 @@ void head_step(Ui *ui, int direction)
     Pane   *pane = panes_focus(ui);
     int64_t heads = pane && pane->result ? pane_heads(pane) : 0;
 
-    if (heads < 1)
+    if (heads < 1) {
+        ui_say(ui, ROLE_DIM, "the pane has no result yet");
         return;
+    }
     if (heads == 1) {
-        ui_say(ui, ROLE_DIM, "this view is the same for every head");
+        ui_say(ui, ROLE_DIM, pane->result->run->h == 1 ? "the input has one head"
+                                                       : "this view is the same for every head");
         return;
     }
     for (int i = 0; i < ui->compare.count; i++) {

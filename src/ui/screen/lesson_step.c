@@ -36,6 +36,26 @@ static void take_looks(Ui *ui, const Call *call, Pane *pane)
         pane->spec.reach.layers = (int)layers;
 }
 
+static void panes_text(const Ui *ui, Text *out)
+{
+    for (int i = 0; i < ui->compare.count; i++) {
+        request_text(&ui->compare.panes[i].request, out);
+        text_add(out, "\n");
+    }
+}
+
+/* No parameter was changed since the lesson opened the panes. */
+static bool panes_as_opened(const Ui *ui)
+{
+    Text now = { 0 };
+    bool same;
+
+    panes_text(ui, &now);
+    same = !strcmp(text_str(&now), text_str(&ui->lessons.requests));
+    text_free(&now);
+    return same;
+}
+
 static void open_panes(Ui *ui, const LessonWords *words, const Call *call, FigurePlan *plan)
 {
     ui->compare.look.strips = (MarginKind)0;
@@ -52,6 +72,8 @@ static void open_panes(Ui *ui, const LessonWords *words, const Call *call, Figur
                  pane->request.mechanism);
         ui_take(ui, pane);
     }
+    text_clear(&ui->lessons.requests);
+    panes_text(ui, &ui->lessons.requests);
     ui->lessons.opened = ui->compare.count;
     ui->lessons.aimed = words->query >= 0;
     ui->compare.now.focus = 0;
@@ -147,6 +169,7 @@ void lesson_show(Ui *ui, int at)
     field_set(&l->field, "");
     l->judged = false;
     l->recalled = !known;
+    text_clear(&l->explained);
     lesson_drop_runs(ui);
     ui->overlay_count = 0;
     l->aimed &= words == l->shown;
@@ -316,7 +339,8 @@ static void judge(Ui *ui)
 }
 
 /* A question that was answered before: its right answer and the reply to it, once there are runs.
- * After a task the panes were others, so a function of them may say something else now. */
+ * After a task, or a change of parameters, the panes are others, so a function of them may say
+ * something else now. */
 static bool recall(Ui *ui)
 {
     Lessons          *l = &ui->lessons;
@@ -331,11 +355,32 @@ static bool recall(Ui *ui)
     if (!lesson_facts_ready(&facts))
         return false;
     l->recalled = true;
-    if (step->ask == LESSON_ASKS_NOTHING || (step->done && step->answer_of) ||
+    if (step->ask == LESSON_ASKS_NOTHING ||
+        (step->answer_of && (step->done || !panes_as_opened(ui))) ||
         !lesson_answer(l->running, l->step, &facts, &right, &err))
         return false;
     recall_answer(l, step, right);
     return true;
+}
+
+/* Why the answer is right stays beside it as it was, whatever the panes show later. */
+static void keep_explanation(Ui *ui)
+{
+    Lessons          *l = &ui->lessons;
+    const LessonStep *step = &l->running->steps[l->step];
+    LessonFacts       facts;
+    Error             err = ERROR_INIT;
+
+    if (l->over || !l->sight.reply || !l->sight.right || l->sight.explain || !step->explain.make ||
+        (step->done && !l->sight.done) || lesson_instead(ui))
+        return;
+    lesson_facts(ui, &facts);
+    if (!lesson_facts_ready(&facts))
+        return;
+    text_clear(&l->explained);
+    if (lesson_text(l->running, &step->explain, &facts, &l->explained, &err) &&
+        text_ok(&l->explained))
+        l->sight.explain = text_str(&l->explained);
 }
 
 bool lesson_poll(Ui *ui)
@@ -352,6 +397,7 @@ bool lesson_poll(Ui *ui)
     changed |= warn_edge(ui);
     changed |= recall(ui);
     judge(ui);
+    keep_explanation(ui);
     return changed;
 }
 
@@ -371,6 +417,7 @@ static void say_verdict(Ui *ui, bool right, const char *why, const char *usual)
     if (right) {
         l->sight.answered = true;
         lesson_finish(ui);
+        keep_explanation(ui);
     }
 }
 
@@ -566,8 +613,18 @@ bool lesson_key(Ui *ui, uint32_t key)
     return true;
 }
 
-/* Whether the key has anything to do on this page. */
-static bool fits_page(const Lessons *l, const Action *action)
+/* A stage and a curve have no zoom. */
+static bool shows_matrix(Ui *ui)
+{
+    Pane       *pane = panes_focus(ui);
+    const View *view = pane ? pane_view(pane) : NULL;
+    ViewCurve   curve;
+
+    return ui->screen != SCREEN_STEP && view && !view_curve(view, &curve);
+}
+
+/* Whether the key has anything to do on this page.  zooms: a matrix is beside the words. */
+static bool fits_page(const Lessons *l, bool zooms, const Action *action)
 {
     const LessonStep *step = &l->running->steps[l->step];
     bool              asks = !l->over && step->ask != LESSON_ASKS_NOTHING && !l->sight.answered;
@@ -580,7 +637,7 @@ static bool fits_page(const Lessons *l, const Action *action)
     if (!strcmp(action->id, "lesson_skip"))
         return point;
     if (!strcmp(action->id, "zoom_in")) /* and out, whose minus begins a number */
-        return !asks || step->ask != LESSON_ASKS_NUMBER;
+        return zooms && (!asks || step->ask != LESSON_ASKS_NUMBER);
     if (!strcmp(action->id, "lesson_hint"))
         return !l->over && (step->hint.fixed || step->hint.make);
     return true;
@@ -600,5 +657,6 @@ bool lesson_takes(const Ui *ui, const Action *action)
 
 bool lesson_hint(Ui *ui, const Action *action)
 {
-    return !lesson_takes(ui, action) && fits_page(&ui->lessons, action) && pane_hint(ui, action);
+    return !lesson_takes(ui, action) && fits_page(&ui->lessons, shows_matrix(ui), action) &&
+           pane_hint(ui, action);
 }

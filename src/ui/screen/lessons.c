@@ -208,6 +208,8 @@ static void lessons_end(Ui *ui)
 
     lesson_drop_runs(ui);
     session_free(l->side);
+    text_free(&l->requests);
+    text_free(&l->explained);
     for (int i = 0; i < l->count; i++)
         lesson_free(l->items[i].lesson);
     free(l->items);

@@ -43,6 +43,8 @@ typedef struct Lessons {
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
     char         mechanisms[LESSON_PANES_MOST][48]; /* theirs */
+    Text         requests; /* and all of them, a line each */
+    Text         explained; /* why the answer is right, as the panes were then */
     bool         recalled; /* the answer of an earlier time was looked up */
     const LessonWords *shown; /* what is in the panes; to compare with only */
     bool        aimed;   /* the cursor was not yet checked against the views */

@@ -218,12 +218,24 @@ static int64_t clamp(int64_t at, int64_t count)
     return at < 0 ? 0 : at >= count ? count - 1 : at;
 }
 
+/* Where there is none further that way, says so. */
+static int64_t moved(Ui *ui, int64_t at, int by, int64_t count, const char *what)
+{
+    int64_t to = clamp(at + by, count);
+
+    if (to == at && count == 1)
+        ui_hint(ui, "the model has one %s", what);
+    else if (to == at)
+        ui_hint(ui, "this is the %s %s", by < 0 ? "first" : "last", what);
+    return to;
+}
+
 static void move_layer(Ui *ui, int by)
 {
     Modelling *m = open_now(ui);
 
     if (m)
-        m->layer = clamp(m->layer + by, m->model->config.layers);
+        m->layer = moved(ui, m->layer, by, m->model->config.layers, "layer");
 }
 
 static void move_head(Ui *ui, int by)
@@ -231,7 +243,7 @@ static void move_head(Ui *ui, int by)
     Modelling *m = open_now(ui);
 
     if (m)
-        m->head = clamp(m->head + by, m->model->config.heads);
+        m->head = moved(ui, m->head, by, m->model->config.heads, "head");
 }
 
 static void move_token(Ui *ui, int by)
@@ -239,7 +251,7 @@ static void move_token(Ui *ui, int by)
     Modelling *m = open_now(ui);
 
     if (m)
-        m->token = clamp(m->token + by, m->reading.tokens.count);
+        m->token = moved(ui, m->token, by, m->reading.tokens.count, "token");
 }
 
 static void move_line(Ui *ui, int by)
@@ -263,9 +275,12 @@ static void move_hardest(Ui *ui, int way)
     else if (token < 0)
         ui_say(ui, ROLE_DIM, "no %s token: g goes to the first, then n to the hardest",
                way < 0 ? "harder" : "easier");
+    else if (m->swapped.measure)
+        ui_say(ui, ROLE_DIM, "token %lld: the swap adds %+.3f nats to its loss; n the next hardest",
+               (long long)token, nats);
     else
-        ui_say(ui, ROLE_DIM, "token %lld: %+.3f nats%s; n the next hardest", (long long)token,
-               nats, m->swapped.measure ? " by the swap" : "");
+        ui_say(ui, ROLE_DIM, "token %lld: its loss is %.3f nats; n the next hardest",
+               (long long)token, nats);
     if (token >= 0)
         m->token = token;
 }

@@ -111,6 +111,10 @@ bool model_write_take(Modelling *m); /* the swap that is shown; false: no memory
 bool model_write_work(void *context, const atomic_bool *cancel, Error *err);
 void model_draw_written(Ui *ui, Area area);
 
+/* ---- model_text.c ------------------------------------------------------------- */
+
+void model_draw_text(Ui *ui, Area area);
+
 /* ---- model_draw.c ------------------------------------------------------------- */
 
 void model_draw(Ui *ui, Area area);

@@ -22,18 +22,22 @@ static bool take_token(void *context, int64_t at, int32_t id, double p)
     const Writing   *w = context;
     const Tokenizer *t = w->m->model->tokenizer;
     int              used = atomic_load(&w->to->bytes);
-    char             bytes[256];
-    int64_t          length = t ? tokenizer_bytes(t, id, bytes, sizeof(bytes))
-                                : snprintf(bytes, sizeof(bytes), " %d", id);
+    Text             bytes = { 0 };
+    bool             fits;
 
     (void)p;
-    length = length < (int64_t)sizeof(bytes) ? length : (int64_t)sizeof(bytes) - 1;
-    if (length < 0 || used + length >= (int64_t)sizeof(w->to->text))
-        return false;
-    memcpy(w->to->text + used, bytes, (size_t)length);
-    atomic_store(&w->to->bytes, used + (int)length);
-    atomic_store(&w->to->tokens, (int)at + 1);
-    return true;
+    if (t)
+        tokenizer_add_bytes(t, id, &bytes);
+    else
+        text_addf(&bytes, " %d", id);
+    fits = text_ok(&bytes) && (size_t)used + bytes.length < sizeof(w->to->text);
+    if (fits) {
+        memcpy(w->to->text + used, text_str(&bytes), bytes.length);
+        atomic_store(&w->to->bytes, used + (int)bytes.length);
+        atomic_store(&w->to->tokens, (int)at + 1);
+    }
+    text_free(&bytes);
+    return fits;
 }
 
 bool model_write_work(void *context, const atomic_bool *cancel, Error *err)

@@ -98,9 +98,12 @@ static void wrap(const char *text, int width, bool prose, Text *out)
             text_addf(out, "\n%*s", hang, "");
             column = hang;
         }
-        text_add_bytes(out, text, word + (text[word] == ' ' ? blanks : 0));
+        text_add_bytes(out, text, word);
         column += columns + (int)blanks;
-        text += word + blanks;
+        text += word;
+        if (column + (int)strcspn(text + blanks, " \n") <= width) /* else the line ends here */
+            text_add_bytes(out, text, blanks);
+        text += blanks;
         if (*text == '\n') {
             text_add(out, "\n");
             column = 0;

@@ -41,7 +41,7 @@ static const struct ProfileView {
 static bool measure_ceilings(void *context, const atomic_bool *cancel, Error *err)
 {
     struct RoofWork *w = context;
-    Threads         *threads = threads_new(w->threads > 0 ? w->threads : threads_hardware());
+    Threads         *threads = threads_new(w->threads > 0 ? w->threads : threads_default());
     bool             ok;
 
     (void)cancel; /* it takes two seconds */

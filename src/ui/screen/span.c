@@ -34,6 +34,7 @@ static void drop_picture(Spanning *s)
 {
     grid_free(&s->grid);
     s->grid = (Grid){ 0 };
+    result_release(s->of);
     s->of = NULL;
 }
 
@@ -75,7 +76,7 @@ static bool make_picture(Ui *ui, Pane *pane, Lens *lens, LensShape *shape)
                              .cols = view.col.cells };
     if (!grid_reduce(&request, &s->grid, &err))
         goto failed;
-    s->of = pane->result;
+    s->of = result_retain(pane->result); /* a new one would get the address of a freed one */
 seen:
     *shape = (LensShape){ .rows = view_rows(s->panel.view), .cols = view_cols(s->panel.view),
                           .height = shape->height, .width = shape->width, .tall = shape->tall,
@@ -169,6 +170,11 @@ static void span_draw(Ui *ui, Area screen)
     draw_picture(ui, pane, area);
 }
 
+static void span_close(Ui *ui)
+{
+    drop_picture(&ui->spanning);
+}
+
 static void span_end(Ui *ui)
 {
     drop_picture(&ui->spanning);
@@ -260,5 +266,5 @@ static const Action own[] = {
 };
 
 const Screen screen_span = { .mode = "IMAGE", .scope = IN_SPAN, .draw = span_draw,
-                             .end = span_end,
+                             .close = span_close, .end = span_end,
                              SCREEN_ACTIONS(own) };

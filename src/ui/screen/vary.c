@@ -178,7 +178,7 @@ static bool vary_param(Ui *ui, int at, const Param *param, bool seek)
     Text              range = { 0 }, now = { 0 };
     bool              ok;
 
-    if (given)
+    if (given && given->text)
         text_add(&now, given->text);
     else
         params_print(param, NULL, &now);
@@ -300,8 +300,8 @@ static void finish(Ui *ui)
     if (v->seeks)
         answer(ui);
     else if (!ui_has(ui, SCREEN_VARY))
-        ui_say(ui, ROLE_GOOD, "%s over %s is there: A shows it", v->study.lines[v->main].name,
-               v->study.axis.name);
+        ui_say(ui, ROLE_GOOD, "%s over %s is there: Ctrl-V in its pane shows it",
+               v->study.lines[v->main].name, v->study.axis.name);
 }
 
 static bool vary_poll(Ui *ui)

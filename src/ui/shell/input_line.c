@@ -42,6 +42,8 @@ static void say_input(Ui *ui)
         snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
     if (session_warning(ui->session))
         ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
+    else if (input->warning)
+        ui_say(ui, ROLE_WARN, "%s", input->warning);
     else
         ui_say(ui, ROLE_DIM, "%.200s: %lld tokens%s", session_input_spec(ui->session),
                (long long)input->n, layer);

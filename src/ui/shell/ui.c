@@ -390,6 +390,8 @@ static void say_start(Ui *ui)
         browse_find_weights(ui);
     if (session_warning(ui->session))
         ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
+    else if (input->warning && !ui->message[0])
+        ui_say(ui, ROLE_WARN, "%s", input->warning);
     else if (*saving_behind(ui) && !ui->message[0])
         ui_say(ui, ROLE_DIM, "as it was left%s", saving_behind(ui));
     else if (weights && !ui->message[0])

@@ -199,7 +199,7 @@ typedef struct Spanning {
     Arena        *arena; /* owned: of the picture; NULL: none yet */
     Panel         panel;
     Grid          grid;
-    const Result *of; /* what they are of; to compare with only */
+    Result       *of; /* retained: what they are of */
     const View   *view;
     int64_t       plane, query;
     int           height, width; /* pixels it was reduced to */

@@ -263,6 +263,21 @@ TEST(test_sinusoidal_values_and_origin)
     setup_close(&s);
 }
 
+TEST(rope_says_which_dimension_does_not_turn)
+{
+    for (int64_t d = 6; d < 8; d++) {
+        Setup s;
+        Run  *run;
+
+        setup_open(&s, 1, 4, 4, d, false);
+        run = run_probe(&s, "rope");
+        CHECK(d % 2 == !!strstr(text_str(&run->notes), "of 7 dimensions the last one"), "%s",
+              text_str(&run->notes));
+        run_free(run);
+        setup_close(&s);
+    }
+}
+
 TEST(test_rope_keeps_norms_and_depends_on_distance)
 {
     Setup s;

@@ -24,6 +24,25 @@ TEST(a_message_is_one_line)
     assert_string_equal(err.text, "x  .csv: 'a b c?[2J?' is no number");
 }
 
+TEST(a_line_is_found_as_a_whole)
+{
+    Text t = { 0 };
+
+    assert_true(text_has_line(&t, ""));
+    assert_false(text_has_line(&t, "window=3"));
+    text_add(&t, "window=33\na window=3\n");
+    assert_false(text_has_line(&t, "window=3"));
+    assert_true(text_has_line(&t, "window=33"));
+    assert_true(text_has_line(&t, "window=33\n"));
+    text_add(&t, "window=3\nlast");
+    assert_true(text_has_line(&t, "window=3"));
+    assert_true(text_has_line(&t, "a window=3\nwindow=3\n"));
+    assert_true(text_has_line(&t, "last\n"));
+    assert_false(text_has_line(&t, "las"));
+    assert_false(lines_hold("x\ny", "\ny"));
+    text_free(&t);
+}
+
 TEST(error_prefix_goes_before_the_text)
 {
     Error err = ERROR_INIT;

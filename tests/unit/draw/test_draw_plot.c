@@ -483,8 +483,31 @@ TEST(rows_keep_numbers_whole)
     plot_free(plot);
 }
 
-/* Rows that have no line are counted. */
-TEST(rows_without_room_are_counted)
+/* As many letters as curves, though names are cut for it. */
+TEST(every_curve_is_in_the_legend)
+{
+    static const char letters[] = "ox+*#@";
+    Plot             *plot = new_plot();
+    char              text[8000], name[40];
+
+    for (int k = 0; k < 6; k++) {
+        PlotSeries *s = add(plot, CURVE_LINE, 2, (double[]){ 1, 2 });
+
+        snprintf(s->name, sizeof(s->name), "A long name of mechanism %c", 'a' + k);
+        s->x[0] = 1;
+        s->x[1] = 2;
+    }
+    plot_settle(plot);
+    text_of(plot, 38, 14, true, text);
+    for (int k = 0; k < 6; k++) {
+        snprintf(name, sizeof(name), "%c A long", letters[k]);
+        CHECK(strstr(text, name), "no '%s' in\n%s", name, text);
+    }
+    plot_free(plot);
+}
+
+/* Rows that have no line are counted and named. */
+TEST(rows_without_room_are_named)
 {
     Plot       *plot = new_plot();
     PlotSeries *s = add(plot, CURVE_BARS, 4, (double[]){ 0, 1, 2, 3 });
@@ -499,8 +522,9 @@ TEST(rows_without_room_are_counted)
     snprintf(plot->x.name, sizeof(plot->x.name), "mass");
     plot_settle(plot);
     text_of(plot, 60, 5, false, text);
-    CHECK(strstr(text, "mechanism1") && !strstr(text, "mechanism2"), "%s", text);
-    CHECK(strstr(text, "2 more"), "rows are dropped in silence:\n%s", text);
+    CHECK(strstr(text, "2 more: mechanism2, mecha"), "rows are dropped in silence:\n%s", text);
+    text_of(plot, 60, 6, false, text);
+    CHECK(strstr(text, "1 more: mechanism3"), "%s", text);
     text_of(plot, 60, 12, false, text);
     CHECK(strstr(text, "mechanism3") && !strstr(text, "more"), "%s", text);
     plot_free(plot);

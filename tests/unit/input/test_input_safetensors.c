@@ -73,6 +73,47 @@ TEST(a_mask_is_said_to_be_unused)
     input_free(in);
 }
 
+/* q, k, v [36,n,1] and a head's worth of metadata. */
+static Input *many_heads(const char *metadata, int n)
+{
+    static float values[3 * 36 * 18];
+    char         header[1024];
+    int          size = 36 * n * 4;
+    Bytes        b;
+
+    snprintf(header, sizeof(header), "{%s\"q\":{\"dtype\":\"F32\",\"shape\":[36,%d,1],"
+             "\"data_offsets\":[0,%d]},\"k\":{\"dtype\":\"F32\",\"shape\":[36,%d,1],"
+             "\"data_offsets\":[%d,%d]},\"v\":{\"dtype\":\"F32\",\"shape\":[36,%d,1],"
+             "\"data_offsets\":[%d,%d]}}", metadata, n, size, n, size, 2 * size, n, 2 * size,
+             3 * size);
+    b = safetensors_of(header, values, (int64_t)3 * size);
+    return load("t.safetensors", &b, NULL);
+}
+
+/* [n, heads, d] has the rank of [heads, n, d]: where that reading is odd, it is said. */
+TEST(more_heads_than_positions_are_said)
+{
+    Input *in = many_heads("", 4);
+
+    assert_non_null(in->warning);
+    CHECK(strstr(in->warning, "q has shape (36,4,1), read as 36 heads of 4 positions") &&
+          strstr(in->warning, "layout=\"n,h,d\""), "%s", in->warning);
+    input_free(in);
+    in = many_heads("\"__metadata__\":{\"layout\":\"h,n,d\"},", 4);
+    assert_null(in->warning);
+    input_free(in);
+    in = many_heads("\"__metadata__\":{\"layout\":\"n,h,d\"},", 4);
+    assert_null(in->warning);
+    assert_int_equal(in->heads, 4);
+    input_free(in);
+    in = many_heads("\"__metadata__\":{\"tokens\":\"[\\\"a\\\",\\\"b\\\"]\"},", 2);
+    assert_null(in->warning);
+    input_free(in);
+    in = many_heads("", 18);
+    assert_null(in->warning);
+    input_free(in);
+}
+
 static void refuse_whole(const char *metadata, const char *words)
 {
     Bytes b = whole(metadata);

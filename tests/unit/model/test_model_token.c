@@ -148,8 +148,13 @@ static void check_piece(const Tokenizer *t, int32_t id, const char *bytes)
     char    out[64];
     int64_t count = tokenizer_bytes(t, id, out, sizeof(out));
 
+    Text    whole = { 0 };
+
+    tokenizer_add_bytes(t, id, &whole);
     CHECK(count == (int64_t)strlen(bytes) && strcmp(out, bytes) == 0, "%d: \"%s\", expected "
           "\"%s\"", id, out, bytes);
+    CHECK(!strcmp(text_str(&whole), bytes), "%d: \"%s\" added", id, text_str(&whole));
+    text_free(&whole);
 }
 
 /* ---- ids of the tokenizers library ------------------------------------------------ */
@@ -589,6 +594,29 @@ static void a_list_of_words_is_wordpiece(void **state)
     tokenizer_free(small);
 }
 
+/* As rows of dashes in real vocabularies are; a caller with room for less gets whole characters. */
+static void a_long_token_is_given_whole(void **state)
+{
+    char              vocab[700] = "[UNK]\n", part[6];
+    const char *const files[] = { "vocab.txt", vocab, NULL };
+    Text              whole = { 0 };
+    Error             err = ERROR_INIT;
+    Tokenizer        *t;
+
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        strcat(vocab, "\xC3\xA9");
+    t = load_files(files, &err);
+    CHECK(t, "%s", err.text);
+    tokenizer_add_bytes(t, 1, &whole);
+    assert_int_equal(whole.length, 600);
+    assert_string_equal(text_str(&whole), vocab + 6);
+    assert_int_equal(tokenizer_bytes(t, 1, part, sizeof(part)), 4);
+    assert_string_equal(part, "\xC3\xA9\xC3\xA9");
+    text_free(&whole);
+    tokenizer_free(t);
+}
+
 static void vocab_json_and_merges_are_byte_level(void **state)
 {
     static const char *const files[] = {
@@ -950,6 +978,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(unigram_takes_the_largest_sum),
         cmocka_unit_test(words_become_pieces),
         cmocka_unit_test(a_list_of_words_is_wordpiece),
+        cmocka_unit_test(a_long_token_is_given_whole),
         cmocka_unit_test(vocab_json_and_merges_are_byte_level),
         cmocka_unit_test(bad_folders_are_refused),
         cmocka_unit_test(what_is_not_read_is_named),

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "core/groups.h"
 #include "core/threads.h"
 #include "profile/machine.h"
 #include "profile/measure.h"
@@ -160,8 +161,33 @@ TEST(quotas_of_both_versions)
     assert_true(isinf(groups_processors(one.groups, one.root)));
     tree_file(&one, "cpu/a/cpu.cfs_quota_us", "200000\n");
     CHECK_NEAR(groups_processors(one.groups, one.root), 2, 0);
+    tree_file(&one, "cpu/cpu.cfs_quota_us", "50000\n"); /* of a parent */
+    tree_file(&one, "cpu/cpu.cfs_period_us", "100000\n");
+    CHECK_NEAR(groups_processors(one.groups, one.root), 0.5, 0);
     tree_free(&one);
     tree_free(&two);
+}
+
+/* A quota counts up to the next whole processor, and never below one. */
+TEST(threads_are_as_many_as_the_quota_lets_work)
+{
+    Tree t = tree_new("0::/a\n");
+    char quota[40];
+    int  all = threads_hardware();
+
+    assert_int_equal(threads_allowed(t.groups, t.root), all);
+    tree_file(&t, "a/cpu.max", "20000 100000\n");
+    assert_int_equal(threads_allowed(t.groups, t.root), 1);
+    snprintf(quota, sizeof(quota), "%d 100000\n", all * 100000 - 99000); /* all - 1 and a bit */
+    tree_file(&t, "a/cpu.max", quota);
+    assert_int_equal(threads_allowed(t.groups, t.root), all);
+    snprintf(quota, sizeof(quota), "%d 100000\n", all * 100000 - 100000);
+    tree_file(&t, "a/cpu.max", quota);
+    assert_int_equal(threads_allowed(t.groups, t.root), all > 1 ? all - 1 : 1);
+    tree_file(&t, "a/cpu.max", "900000000 100000\n");
+    assert_int_equal(threads_allowed(t.groups, t.root), all);
+    tree_free(&t);
+    assert_true(threads_default() > 0 && threads_default() <= all);
 }
 
 TEST(what_this_process_does_is_not_of_others)

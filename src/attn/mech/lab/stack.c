@@ -382,7 +382,7 @@ static void pass_warnings(Run *r, const Run *inner)
 {
     const char *text = text_str(&inner->warnings);
 
-    if (inner->warnings.length && !strstr(text_str(&r->warnings), text))
+    if (!text_has_line(&r->warnings, text))
         text_add(&r->warnings, text);
 }
 
