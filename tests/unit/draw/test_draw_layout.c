@@ -299,6 +299,32 @@ static int columns_of(const Figure *figure, double inches)
     return cols;
 }
 
+/* Numbers of a second kind have paler colours; named categories are of no kind. */
+TEST(only_numbers_of_another_kind_are_pale)
+{
+    static const char *const names[] = { "out", "in", NULL };
+    static const int32_t     numbers[64] = { 0, 1 };
+    static const char *const kinds[] = { "choices", "buckets", "chunks", "buckets" };
+    static const bool        pale[] = { false, false, true, false };
+    View    views[4];
+    Figure *figure = matrices(&views[0], 4, "m");
+    Sheet   sheet;
+
+    for (int k = 0; k < 4; k++) {
+        views[k] = views[0];
+        snprintf(views[k].name, sizeof(views[k].name), "%s", kinds[k]);
+        views[k].kind = VIEW_BUCKETS;
+        views[k].categories = k ? NULL : names;
+        views[k].tensor = tensor_of(DT_I32, 2, views[0].shape, (void *)(uintptr_t)numbers);
+        panel_init(&figure->panels[k], &views[k], NULL, 0, "m");
+    }
+    plan_of(&sheet, figure, 6);
+    for (int k = 0; k < 4; k++)
+        assert_int_equal(sheet.scene.panels[k].pale, pale[k]);
+    sheet_free(&sheet);
+    figure_free(figure);
+}
+
 /* Differences stand beside each other to be compared; values beside them keep their own range. */
 TEST(differences_share_one_range)
 {
