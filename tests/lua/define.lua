@@ -43,6 +43,20 @@ check.case("a pattern is the same as the built-in one", function()
   end
 end)
 
+check.case("its card says what its parameters may be", function()
+  attn.pattern {
+    id = "own-bounds", row = function(i, row) row:add(0) end,
+    params = { { name = "few", default = 1, min = 1, max = 99 },
+               { name = "many", default = 1, min = 1, max = 1000000000 },
+               { name = "fewer", default = 1, min = 1, max = 999999999 },
+               { name = "signed", default = 1, min = -1000000000, max = 9 } },
+  }
+  local card = attn.command("info", "own-bounds")
+  for name, range in pairs { few = "1..99", many = ">= 1", fewer = "1..1e+09", signed = "any" } do
+    check.equal(card:match("\n  " .. name .. " +int  (.-)  "), range)
+  end
+end)
+
 check.case("it is in the catalogue, figures, reach, vary and compare", function()
   assert(catalogue_has("own-window"))
   check.equal(attn.info("own-window").title, "Own window")
@@ -59,6 +73,8 @@ check.case("it is in the catalogue, figures, reach, vary and compare", function(
   check.equal(records[2].status, "OK")
   check.equal(records[2].params.window, 5)
   assert(attn.run("own-window", { n = 32 }):reach())
+  local reach = attn.command("reach", "own-window", "-n", "16", "--layers", "1")
+  assert(reach:find("\n +0 +16 +16 +6%.25 %% .*\n +1 +71 +87 +33%.98 %% "), reach)
   assert(attn.vary("own-window", "window=1:9:+4", { n = 32 }))
   local sweep = assert(attn.sweep { "own-window", n = "16:32:x2", d = 8, ["repeat"] = 1 })
   check.equal(#sweep, 2)

@@ -78,6 +78,13 @@ case("writing on", function()
   local next_one = model:run(ids).next[1]
   equal(written.ids[1], next_one.id)
   assert(math.abs(written.p[1] - next_one.p) < 1e-5)
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  file:write(table.concat(ids, " "))
+  file:close()
+  local said = attn.command("model", "tests/model/tiny.gguf", "--ids", path, "--json")
+  os.remove(path)
+  equal(tonumber(said:match('"next":%[{"id":(%d+),')), next_one.id)
   local bytes = {}
   for i, id in ipairs(written.ids) do
     bytes[i] = model:token(id)

@@ -49,6 +49,30 @@ TEST(numbers_are_valid_or_not)
     results_free(&rows);
 }
 
+#define NAMED(key, mechanism, params)                                                              \
+    "{\"key\":\"" key "\",\"mechanism\":\"" mechanism "\",\"params\":{" params "},\"n\":8,"        \
+    "\"seed\":0,\"threads\":1,\"d\":4,\"heads\":1,\"causal\":false,\"status\":\"OK\"}\n"
+
+/* A name has the parameters in which rows of the mechanism differ, and no others. */
+TEST(names_of_rows_have_what_differs)
+{
+    static const char *const names[] = { "window(window=3)", "window(window=5,kind=wide)",
+                                         "full" };
+    Results rows = read_good(NAMED("a@1", "window", "\"window\":3,\"kind\":null,\"softcap\":0")
+                             NAMED("b@1", "window", "\"window\":5,\"kind\":\"wide\",\"softcap\":0")
+                             NAMED("c@1", "full", "\"window\":7,\"softcap\":0"));
+
+    assert_int_equal(rows.count, 3);
+    for (int k = 0; k < 3; k++) {
+        Text name = { 0 };
+
+        row_name(&rows, &rows.rows[k], &name);
+        assert_string_equal(text_str(&name), names[k]);
+        text_free(&name);
+    }
+    results_free(&rows);
+}
+
 /* At whatever byte the writer was killed: whole lines are rows, the rest is torn. */
 TEST(a_file_may_end_anywhere)
 {

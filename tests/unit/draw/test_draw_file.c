@@ -5,6 +5,9 @@
  * the themes promise.  test_draw_seen.c looks at SVG and PDF by other programs.
  */
 
+#include <dlfcn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -610,6 +613,47 @@ const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";
+}
+
+#define BLOCK 8192 /* of a font in an Svg */
+
+/* In a process with room for an Svg and one of its fonts: 0: nothing of it stays. */
+static int begin_in_no_room(void)
+{
+    struct rlimit none = { 0, 0 };
+    void         *small = malloc(2048), *block, *last = NULL;
+    size_t        most = 0;
+    Svg          *svg;
+
+    if (setrlimit(RLIMIT_DATA, &none) != 0)
+        return 2;
+    for (; (block = malloc(BLOCK)) && most < ((size_t)1 << 20); most++)
+        last = block;
+    if (block || !last)
+        return 3;
+    free(small);
+    free(last);
+    svg = svg_new(10, 10, 72, LETTERS_OUTLINES);
+    return svg ? 4 : malloc(BLOCK) ? 0 : 1;
+}
+
+/* The room of the first font is given back where the second has none. */
+TEST(an_svg_that_cannot_begin_leaves_nothing)
+{
+    pid_t child;
+    int   status;
+
+    if (dlsym(RTLD_DEFAULT, "__asan_init") || dlsym(RTLD_DEFAULT, "__tsan_init")) {
+        print_message("SKIPPED: a sanitizer's malloc does not heed the limit\n");
+        return;
+    }
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(begin_in_no_room());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* So many pixels have no room anywhere. */

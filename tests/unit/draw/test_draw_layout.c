@@ -6,6 +6,7 @@
 #include "check.h"
 #include "core/rng.h"
 #include "draw/page/sheet.h"
+#include "unit/page_fixture.h"
 
 #define MOST_PANELS 9
 #define MOST_BOXES (3 + 8 * MOST_PANELS)
@@ -286,33 +287,6 @@ TEST(a_word_breaks_behind_a_leading_joint)
 
 /* ---- figures ---------------------------------------------------------------- */
 
-static const float ramp[64] = { 0, 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 1 };
-
-/* `count` matrices of 8 x 8 under such a title, in as many columns. */
-static Figure *matrices(View *view, int count, const char *title)
-{
-    Figure *figure = figure_new(count, NULL);
-
-    *view = (View){ .name = "m", .kind = VIEW_WEIGHTS, .dtype = DT_F32, .rank = 2,
-                    .shape = { 8, 8 }, .stage = "", .rows = "block", .cols = "source block",
-                    .iteration = -1, .step = -1 };
-    view->tensor = tensor_of(DT_F32, 2, view->shape, (void *)(uintptr_t)ramp);
-    assert_non_null(figure);
-    for (int k = 0; k < count; k++)
-        panel_init(&figure->panels[k], view, NULL, 0, title);
-    figure->shared_scale = true;
-    figure->rows = 1;
-    figure->cols = count;
-    return figure;
-}
-
-static void plan_of(Sheet *sheet, const Figure *figure, double inches)
-{
-    *sheet = (Sheet){ .figure = figure, .style = sheet_style(&(PngOptions){ .dpi = 300 }) };
-    sheet->width = (int)(inches * 300);
-    assert_true(sheet_plan(sheet, NULL));
-}
-
 static int columns_of(const Figure *figure, double inches)
 {
     Sheet sheet;
@@ -323,6 +297,32 @@ static int columns_of(const Figure *figure, double inches)
     assert_true(sheet.rows * cols >= figure->count);
     sheet_free(&sheet);
     return cols;
+}
+
+/* Numbers of a second kind have paler colours; named categories are of no kind. */
+TEST(only_numbers_of_another_kind_are_pale)
+{
+    static const char *const names[] = { "out", "in", NULL };
+    static const int32_t     numbers[64] = { 0, 1 };
+    static const char *const kinds[] = { "choices", "buckets", "chunks", "buckets" };
+    static const bool        pale[] = { false, false, true, false };
+    View    views[4];
+    Figure *figure = matrices(&views[0], 4, "m");
+    Sheet   sheet;
+
+    for (int k = 0; k < 4; k++) {
+        views[k] = views[0];
+        snprintf(views[k].name, sizeof(views[k].name), "%s", kinds[k]);
+        views[k].kind = VIEW_BUCKETS;
+        views[k].categories = k ? NULL : names;
+        views[k].tensor = tensor_of(DT_I32, 2, views[0].shape, (void *)(uintptr_t)numbers);
+        panel_init(&figure->panels[k], &views[k], NULL, 0, "m");
+    }
+    plan_of(&sheet, figure, 6);
+    for (int k = 0; k < 4; k++)
+        assert_int_equal(sheet.scene.panels[k].pale, pale[k]);
+    sheet_free(&sheet);
+    figure_free(figure);
 }
 
 /* Differences stand beside each other to be compared; values beside them keep their own range. */
@@ -602,286 +602,6 @@ TEST(names_of_curves_stay_on_the_sheet)
     assert_int_equal(ink_at_the_edge(figure, 3.25), 0);
     assert_int_equal(ink_at_the_edge(figure, 6.75), 0);
     figure_free(figure);
-}
-
-/* The drawn words of a figure, as an SVG carries them. */
-static void words_of(const Figure *figure, double inches, Text *out)
-{
-    Sheet sheet;
-
-    plan_of(&sheet, figure, inches);
-    canvas_free(sheet.canvas);
-    sheet.canvas = canvas_new(CANVAS_SVG, sheet.layout.width, sheet.layout.height, 300, NULL,
-                              &sheet.style.paper, NULL);
-    sheet_draw(&sheet);
-    assert_true(canvas_finish(sheet.canvas, "t", NULL, out, NULL));
-    sheet_free(&sheet);
-}
-
-static void expect_words(const Figure *figure, double inches, const char *words)
-{
-    Text out = { 0 };
-    char label[128];
-
-    snprintf(label, sizeof(label), "aria-label=\"%s\"", words);
-    words_of(figure, inches, &out);
-    assert_null(strstr(text_str(&out), "\xE2\x80\xA6"));
-    assert_non_null(strstr(text_str(&out), label));
-    text_free(&out);
-}
-
-/* As high as the panel, then up to the title, then two lines; no sign of an omission. */
-TEST(the_name_of_an_upright_axis_is_never_cut)
-{
-    View    view;
-    Figure *figure = matrices(&view, 2, "m");
-
-    view.cols = "key";
-    view.rows = "a block of queries";
-    expect_words(figure, 3.25, "a block of queries");
-    expect_words(figure, 1.6, "a block of queries"); /* in smaller letters */
-    view.rows = "a block of queries and the next one";
-    expect_words(figure, 1.6, "a block of queries and");
-    expect_words(figure, 1.6, "the next one");
-    view.rows = "a_block_of_many_queries_and_all_those_that_come_after_it";
-    expect_words(figure, 6.75, view.rows);
-    figure_free(figure);
-}
-
-/* Where the words begin; fails where they are not. */
-static double height_of(const char *svg, const char *words)
-{
-    char        label[128];
-    const char *at;
-    double      x, y;
-
-    snprintf(label, sizeof(label), "aria-label=\"%s\" transform=\"translate(", words);
-    at = strstr(svg, label);
-    assert_non_null(at);
-    assert_int_equal(sscanf(at + strlen(label), "%lf %lf", &x, &y), 2);
-    return y;
-}
-
-/* Two ceilings that are nearly one, with a point where their names usually stand. */
-TEST(names_of_level_guides_do_not_meet)
-{
-    View        view;
-    Figure     *figure = matrices(&view, 1, "m");
-    Plot       *plot = plot_new(NULL);
-    PlotSeries *points = plot_add(plot, "points", CURVE_POINTS, 3, false);
-    Text        out = { 0 };
-
-    assert_non_null(points);
-    for (int i = 0; i < 3; i++) {
-        points->x[i] = i;
-        points->y[i] = (double[]){ 0, 9.9, 5 }[i];
-    }
-    plot_guide(plot, "the first ceiling", false, 9.6);
-    plot_guide(plot, "the second ceiling", false, 9.3);
-    plot_settle(plot);
-    panel_init_plot(&figure->panels[0], plot, "p");
-    words_of(figure, 3.25, &out);
-    assert_true(fabs(height_of(text_str(&out), "the first ceiling") -
-                     height_of(text_str(&out), "the second ceiling")) >= 7.0 * 300 / 72);
-    text_free(&out);
-    figure_free(figure);
-}
-
-static void line_of(Plot *plot, const char *name, double x, double y)
-{
-    assert_non_null(plot_line(plot, name, -1, (double[]){ x, 10 }, (double[]){ y, y }, 2));
-}
-
-/* The names of ceilings stand in the order of their lines, however near those are: a name beside
- * another one's line would be taken for it. */
-TEST(names_of_ceilings_stand_by_their_own)
-{
-    for (int k = 0; k < 24; k++) {
-        View        view;
-        Figure     *figure = matrices(&view, 1, "m");
-        Plot       *plot = plot_new(NULL);
-        PlotSeries *points = plot_add(plot, "points", CURVE_POINTS, 2, false);
-        double      tensor = 5.6e8 * pow(1.05, k), top = 5.3e9;
-        Text        out = { 0 };
-        bool        above;
-
-        assert_non_null(points);
-        assert_true(plot_label(points));
-        for (int i = 0; i < 2; i++) {
-            points->x[i] = 0.25;
-            points->y[i] = (double[]){ 8e6, 5e6 }[i];
-            snprintf(points->labels[i], PLOT_LABEL, i ? "features" : "state and read");
-        }
-        plot->x.log = plot->y.log = true;
-        assert_non_null(plot_line(plot, "memory 0.625 GB/s", -1, (double[]){ 0.1, 1.1 },
-                                  (double[]){ 6.25e7, 6.9e8 }, 2));
-        line_of(plot, "multiply-add 0.9 GFLOP/s", 1.1, 9e8);
-        line_of(plot, "tensor cores 0.56 GFLOP/s", 0.9, tensor);
-        line_of(plot, "matrix products 5.3 GFLOP/s", 8.4, top);
-        plot_settle(plot);
-        panel_init_plot(&figure->panels[0], plot, "p");
-        words_of(figure, 3.25, &out);
-        above = height_of(text_str(&out), "tensor cores 0.56 GFLOP/s") <
-                height_of(text_str(&out), "multiply-add 0.9 GFLOP/s");
-        assert_int_equal(above, tensor > 9e8);
-        assert_true(height_of(text_str(&out), "matrix products 5.3 GFLOP/s") <
-                    fmin(height_of(text_str(&out), "tensor cores 0.56 GFLOP/s"),
-                         height_of(text_str(&out), "multiply-add 0.9 GFLOP/s")));
-        text_free(&out);
-        figure_free(figure);
-    }
-}
-
-/* The box across the page of a name, level or turned; false: it is left out. */
-static bool across_of(const char *svg, const char *name, double wide, double font, double box[2])
-{
-    char        label[128];
-    const char *at, *end;
-    double      x, y;
-
-    snprintf(label, sizeof(label), "aria-label=\"%s\" transform=\"translate(", name);
-    at = strstr(svg, label);
-    if (!at)
-        return false;
-    assert_int_equal(sscanf(at + strlen(label), "%lf %lf", &x, &y), 2);
-    end = strchr(at, '>');
-    assert_non_null(end);
-    box[0] = memmem(at, (size_t)(end - at), "rotate", 6) ? x - 0.75 * font : x;
-    box[1] = memmem(at, (size_t)(end - at), "rotate", 6) ? x + 0.2 * font : x + wide;
-    return true;
-}
-
-static Plot *stages_plot(double step)
-{
-    static const char *const names[] = { "hash", "sort", "attend" };
-    Plot       *plot = plot_new(NULL);
-    PlotSeries *memory = plot_add(plot, "memory", CURVE_STEPS, 9, false);
-
-    assert_non_null(memory);
-    for (int i = 0; i < 9; i++) {
-        memory->x[i] = i;
-        memory->y[i] = i < 4 ? 0 : 10;
-    }
-    for (int k = 0; k < 3; k++)
-        plot_guide(plot, names[k], true, 1 + k * step);
-    plot_settle(plot);
-    return plot;
-}
-
-/* Some words above the frame are numbers, and this is one of them. */
-static bool has_number(const char *svg, int number, double top)
-{
-    char own[16];
-
-    snprintf(own, sizeof(own), "%d", number);
-    for (const char *at = svg; (at = strstr(at, "aria-label=\"")); at++) {
-        const char *words = at + strlen("aria-label=\"");
-        size_t      length = strspn(words, "0123456789 ");
-        double      x, y;
-
-        if (length && words[length] == '"' && memmem(words, length, own, strlen(own)) &&
-            sscanf(words + length, "\" transform=\"translate(%lf %lf", &x, &y) == 2 && y < top)
-            return true;
-    }
-    return false;
-}
-
-/* However near the stages are, each is named: at its line, or by a number that the key has. */
-TEST(stages_are_named_however_near_they_are)
-{
-    int numbered = 0;
-
-    for (double step = 0.02; step < 2; step *= 1.3) {
-        View    view;
-        Figure *figure = matrices(&view, 1, "m");
-        Plot   *plot = stages_plot(step);
-        Text    out = { 0 };
-        Sheet   sheet;
-        Box     field;
-        double  ends = 0; /* of the name before */
-
-        panel_init_plot(&figure->panels[0], plot, "p");
-        words_of(figure, 3.25, &out);
-        plan_of(&sheet, figure, 3.25);
-        field = sheet.layout.panels[0].matrix;
-        for (int k = 0; k < 3; k++) {
-            const char *name = plot->guides[k].name;
-            double      font = sheet.style.tick, box[2];
-            double      wide = canvas_text_width(sheet.canvas, name, FONT_SANS, font);
-            double      line = field.x + plot_place(&plot->x, plot->guides[k].at) * field.w;
-
-            CHECK(across_of(text_str(&out), name, wide, font, box), "step %g: no '%s'", step, name);
-            if (fabs(box[0] - line) < 2 && height_of(text_str(&out), name) < field.y) {
-                CHECK(box[0] > ends, "step %g: '%s' lies over the name before it",
-                      step, name);
-                ends = box[1];
-                continue;
-            }
-            numbered++;
-            CHECK(has_number(text_str(&out), k + 1, field.y), "step %g: no number %d", step, k + 1);
-        }
-        sheet_free(&sheet);
-        text_free(&out);
-        figure_free(figure);
-    }
-    CHECK(numbered > 6 && numbered < 48, "%d of 54 are numbers", numbered);
-}
-
-/* A stage may come twice, one after the other: its number and its name are the same. */
-TEST(a_stage_that_comes_again_is_in_the_key_once)
-{
-    View    view;
-    Figure *figure = matrices(&view, 1, "m");
-    Plot   *plot = stages_plot(0.02);
-    Text    out = { 0 };
-    int     count = 0;
-
-    plot_guide(plot, "attend", true, 1.06);
-    panel_init_plot(&figure->panels[0], plot, "p");
-    words_of(figure, 3.25, &out);
-    for (const char *at = text_str(&out); (at = strstr(at, "aria-label=\"attend\"")); at++)
-        count++;
-    assert_int_equal(count, 1);
-    text_free(&out);
-    figure_free(figure);
-}
-
-/* Words beside points are not read as one: air is between them. */
-TEST(names_of_points_do_not_touch)
-{
-    for (int step = 80; step < 200; step++) {
-        View        view;
-        Figure     *figure = matrices(&view, 1, "m");
-        Plot       *plot = plot_new(NULL);
-        PlotSeries *points = plot_add(plot, "points", CURVE_LINE, 3, false);
-        double      one[2], two[2];
-        Sheet       sheet;
-        Text        out = { 0 };
-
-        assert_true(points && plot_label(points));
-        for (int i = 0; i < 3; i++) {
-            points->x[i] = i < 2 ? i * step : 1000;
-            points->y[i] = 1;
-        }
-        snprintf(points->labels[0], PLOT_LABEL, "102 KiB");
-        snprintf(points->labels[1], PLOT_LABEL, "128 KiB");
-        plot_settle(plot);
-        panel_init_plot(&figure->panels[0], plot, "p");
-        words_of(figure, 3.25, &out);
-        plan_of(&sheet, figure, 3.25);
-        double wide = canvas_text_width(sheet.canvas, "102 KiB", FONT_SANS, sheet.style.tick);
-        bool   beside = fabs(height_of(text_str(&out), "102 KiB") -
-                             height_of(text_str(&out), "128 KiB")) < sheet.style.tick;
-
-        assert_true(across_of(text_str(&out), "102 KiB", wide, 1, one) &&
-                    across_of(text_str(&out), "128 KiB", wide, 1, two));
-        CHECK(!beside || two[0] - one[1] > 0.3 * sheet.style.tick ||
-              one[0] - two[1] > 0.3 * sheet.style.tick, "step %d: %g after %g", step, two[0],
-              one[1]);
-        sheet_free(&sheet);
-        text_free(&out);
-        figure_free(figure);
-    }
 }
 
 /* Half-transparent strokes: nothing else is half-transparent in a figure of matrices. */
