@@ -275,6 +275,37 @@ TEST(kernels_find_limits_and_peaks)
     fixture_free(&f);
 }
 
+/* How many of x[count] are at least `limit`. */
+static int64_t count_reaching(const float *x, int64_t count, float limit)
+{
+    int64_t found = 0;
+
+    for (int64_t j = 0; j < count; j++)
+        found += x[j] >= limit;
+    return found;
+}
+
+TEST(kernels_bound_the_largest_numbers)
+{
+    Fixture f = fixture_new(1, 14);
+    Tensor  t = fixture_normal(&f, 1, 1, 192, 1);
+    float  *x = t.data;
+
+    x[5] = -INFINITY;
+    for (int k = 0; kernel_at(k); k++)
+        for (int64_t count = LANES; count <= 192; count += LANES)
+            for (int64_t takes = 1; takes <= LANES; takes++) {
+                float bound = kernel_at(k)->class_bound(x, count, takes);
+
+                assert_true(bound == kernel_at(0)->class_bound(x, count, takes));
+                assert_true(count_reaching(x, count, bound) >= takes);
+                assert_true(takes > 1 || count_reaching(x, count, bound) == 1);
+                assert_int_equal(kernel_at(k)->reach(x, count, bound),
+                                 count_reaching(x, count, bound));
+            }
+    fixture_free(&f);
+}
+
 TEST(kernels_agree_on_moments)
 {
     Fixture f = fixture_new(1, 13);
