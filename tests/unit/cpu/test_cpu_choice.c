@@ -306,6 +306,42 @@ TEST(kernels_bound_the_largest_numbers)
     fixture_free(&f);
 }
 
+/* The lowest of the nearest. */
+static int32_t nearest_code(int64_t code, const int64_t *centres, int32_t of)
+{
+    int32_t best = 0;
+
+    for (int32_t c = 1; c < of; c++)
+        if (__builtin_popcountll((uint64_t)(code ^ centres[c])) <
+            __builtin_popcountll((uint64_t)(code ^ centres[best])))
+            best = c;
+    return best;
+}
+
+TEST(kernels_find_the_nearest_codes)
+{
+    enum { CODES = 75, CENTRES = 33 };
+    int64_t code[CODES], centre[CENTRES];
+    int32_t found[CODES + 1];
+    Rng     rng = rng_named(1, "codes");
+
+    for (int c = 0; c < CENTRES; c++)
+        centre[c] = (int64_t)rng_next(&rng);
+    for (int i = 0; i < CODES; i++)
+        code[i] = (int64_t)rng_next(&rng);
+    centre[20] = centre[4]; /* a tie */
+    code[3] = code[74] = ~centre[7];
+    code[40] = centre[20];
+    for (int k = 0; kernel_at(k); k++)
+        for (int count = 0; count <= CODES; count++) {
+            found[count] = -7;
+            kernel_at(k)->nearest_codes(code, count, centre, CENTRES, found);
+            for (int i = 0; i < count; i++)
+                assert_int_equal(found[i], nearest_code(code[i], centre, CENTRES));
+            assert_int_equal(found[count], -7);
+        }
+}
+
 TEST(kernels_agree_on_moments)
 {
     Fixture f = fixture_new(1, 13);
