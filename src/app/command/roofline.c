@@ -283,7 +283,8 @@ static void show_sources(const Roofline *r, Text *out)
     text_free(&warning);
     text_add(out, "of its bound: the least time, which is the larger of FLOPs / peak and bytes / "
                   "bandwidth,\ndivided by the time; 1 is the limit.\n");
-    text_add(out, "n/a: the stage counts no traffic or no FLOPs.\n");
+    text_add(out, "n/a: the stage counts no traffic or no FLOPs; comparisons that select or sort "
+                  "are none.\n");
 }
 
 static void show_roofs(const Roofline *r, TableStyle style, Text *out)

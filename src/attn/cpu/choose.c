@@ -473,17 +473,16 @@ static void choose_sieved(Job *job, Worker *w, Piece *piece, int64_t i, int64_t 
 static void sieve_take(const Job *job, Worker *w, int64_t x, int64_t i)
 {
     const ChooseKeys *in = job->in;
-    const double     *q = w->q;
+    int64_t           count = choose_candidates(in, i), fixed = choose_fixed(in, i);
 
-    if (in->kind == CHOOSE_INDEX) {
-        q = job->q + i * in->heads * job->d;
-        for (int64_t t = 0; t < in->heads; t++)
-            w->weight[t] = tensor_float(&in->w, 0, 1, i, t);
-    } else {
-        widen_rows(job, w, i, 1);
+    if (in->kind != CHOOSE_INDEX) {
+        sieve_query(&job->sieve, w->sieve, x,
+                    tensor_row_f32(&in->in.q, job->head, job->run->h, i), count, fixed);
+        return;
     }
-    sieve_row(&job->sieve, w->sieve, x, q, w->weight, choose_candidates(in, i),
-              choose_fixed(in, i));
+    for (int64_t t = 0; t < in->heads; t++)
+        w->weight[t] = tensor_float(&in->w, 0, 1, i, t);
+    sieve_row(&job->sieve, w->sieve, x, job->q + i * in->heads * job->d, w->weight, count, fixed);
 }
 
 /* ---- few rows ----------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attn/cpu/cpu.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/ops/dense.h"
 #include "core/threads.h"
 
@@ -357,6 +358,37 @@ static void flatten(Job *job)
         all[o]->heads = 1;
 }
 
+/* ---- turned ----------------------------------------------------------------------------- */
+
+/* Floats whose rows are columns: blocks of TILE_KEYS by as many are turned in the cache, where
+ * entry by entry each would read a line of its own. */
+static bool is_turned(const Job *job)
+{
+    return job->in->kind == ENTRY_CAST && !job->in->more_count && job->x.dtype == DT_F32 &&
+           job->y.dtype == DT_F32 && job->x.stride[1] == 1 && job->x.stride[2] > 1 &&
+           job->y.stride[2] == 1 && job->shape[1] > 1;
+}
+
+/* An item is TILE_KEYS columns. */
+static void turn_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    int64_t    pieces = ceil_div(job->shape[2], TILE_KEYS), t = item / pieces;
+    int64_t    c = item % pieces * TILE_KEYS, count = min_i64(TILE_KEYS, job->shape[2] - c);
+    float      panel[TILE_KEYS * TILE_KEYS];
+
+    (void)worker;
+    for (int64_t first = 0; first < job->shape[1]; first += TILE_KEYS) {
+        int64_t rows = min_i64(TILE_KEYS, job->shape[1] - first);
+
+        pack_panel((const void *)entries_row(job, &job->x, t, first, c), job->x.stride[2], count,
+                   rows, panel);
+        for (int64_t i = 0; i < rows; i++)
+            memcpy((char *)(uintptr_t)entries_row(job, &job->y, t, first + i, c),
+                   panel + i * TILE_KEYS, (size_t)count * sizeof(*panel));
+    }
+}
+
 void cpu_entries(Run *r, const Entries *in)
 {
     Job job = { .in = in, .x = operand_of(&in->x), .z = operand_of(&in->z),
@@ -368,6 +400,10 @@ void cpu_entries(Run *r, const Entries *in)
     if (in->kind == ENTRY_ROUND)
         job.format = precision_of((PrecisionFormat)in->by);
     flatten(&job);
+    if (is_turned(&job)) {
+        threads_run(r->threads, job.shape[0] * ceil_div(job.shape[2], TILE_KEYS), turn_item, &job);
+        return;
+    }
     job.rows = max_i64(1, PIECE / job.shape[2]);
     job.pieces = ceil_div(job.shape[2], PIECE);
     threads_run(r->threads,

@@ -7,9 +7,19 @@
 #include <string.h>
 
 #include "attn/cpu/cpu.h"
+#include "attn/cpu/simd/kernel.h"
 #include "core/threads.h"
 
 #define ROWS 256 /* of one item of work */
+#define AHEAD 8  /* rows by which scattered ones are fetched beforehand */
+#define LINE 16  /* floats of a line of the cache */
+
+/* Begins to read a row of w floats. */
+static void fetch_row(const float *row, int64_t w)
+{
+    for (int64_t c = 0; c < w; c += LINE)
+        __builtin_prefetch(row + c);
+}
 
 static int64_t items(int64_t heads, int64_t rows)
 {
@@ -26,6 +36,22 @@ static Span span_of(int64_t item, int64_t rows)
     int64_t pieces = ceil_div(rows, ROWS), first = item % pieces * ROWS;
 
     return (Span){ item / pieces, first, min_i64(first + ROWS, rows) };
+}
+
+/* y <- factor y + the sum of w[x] rows index[x] of v, whose rows are ld apart.  Kernels mix whole
+ * LANES; what lies behind a row of another length is another row. */
+static void add_rows(const float *w, const float *v, int64_t ld, const int32_t *index,
+                     int64_t count, int64_t e, float factor, float *y)
+{
+    if (e % LANES == 0) {
+        kernel_at(0)->mix_row(w, v, ld, index, count, e, factor, y);
+        return;
+    }
+    for (int64_t c = 0; c < e; c++)
+        y[c] *= factor;
+    for (int64_t x = 0; x < count; x++)
+        for (int64_t c = 0; c < e; c++)
+            y[c] += w[x] * v[index[x] * ld + c];
 }
 
 /* ---- gather, scatter ---------------------------------------------------------- */
@@ -82,13 +108,14 @@ typedef struct Merge {
 /* One softmax over the keys of out and those of row. */
 static void merge_row(float *out, float *z, const float *row, float z_row, int64_t e)
 {
+    static const int32_t only = 0;
+
     double apart = (double)z_row - (double)*z, lesser = exp(-fabs(apart));
     float  now = (float)((apart > 0 ? 1 : lesser) / (1 + lesser)), before = 1 - now;
 
     if (!(z_row > -INFINITY))
         return;
-    for (int64_t c = 0; c < e; c++)
-        out[c] = before * out[c] + now * row[c];
+    add_rows(&now, row, e, &only, 1, e, before, out);
     *z = (float)(fmax((double)*z, (double)z_row) + log1p(lesser));
 }
 
@@ -105,8 +132,10 @@ static void merge_item(void *context, int64_t item, int worker)
     float           *out = tensor_head(&in->out, s.head, h), *z = tensor_head(&in->z, s.head, h);
 
     (void)worker;
-    for (int64_t x = s.first; x < s.end; x++)
+    for (int64_t x = s.first; x < s.end; x++) {
+        fetch_row(out + index[min_i64(x + AHEAD, s.end - 1)] * e, e);
         merge_row(out + index[x] * e, z + index[x], from + x * e, lse[x], e);
+    }
 }
 
 void cpu_merge_rows(Run *r, const MergeRows *in)
@@ -128,6 +157,20 @@ typedef struct Sums {
     Tensor         *y;
 } Sums;
 
+/* The sum of one row's list; weights [count]. */
+static void sum_list(const SumLists *in, const float *x, const int32_t *entry, const float *weight,
+                     int64_t count, int64_t w, float *to)
+{
+    float ones[AHEAD];
+
+    for (int c = 0; c < AHEAD; c++)
+        ones[c] = 1;
+    memset(to, 0, (size_t)w * sizeof(*to));
+    for (int64_t at = 0; at < count; at += AHEAD)
+        add_rows(weight ? weight + at : ones, x, in->x.stride[1], entry + at,
+                 min_i64(AHEAD, count - at), w, 1, to);
+}
+
 static void sum_lists_item(void *context, int64_t item, int worker)
 {
     const Sums     *job = context;
@@ -135,21 +178,18 @@ static void sum_lists_item(void *context, int64_t item, int worker)
     int64_t         h = job->y->shape[0], n = job->y->shape[1], w = job->y->shape[2];
     Span            s = span_of(item, n);
     const float    *x = tensor_head(&in->x, s.head, h);
+    int64_t         end = in->start[s.head * n + s.end];
 
     (void)worker;
     for (int64_t row = s.head * n + s.first; row < s.head * n + s.end; row++) {
-        float *to = tensor_f32(job->y) + row * w;
+        float  *to = tensor_f32(job->y) + row * w;
+        int64_t at = in->start[row], next = in->start[row + 1];
 
-        memset(to, 0, (size_t)w * sizeof(*to));
-        for (int64_t at = in->start[row]; at < in->start[row + 1]; at++) {
-            const float *from = x + in->entry[at] * in->x.stride[1];
-            float        weight = in->weight ? in->weight[at] : 1;
-
-            for (int64_t c = 0; c < w; c++)
-                to[c] += weight * from[c];
-        }
-        for (int64_t c = 0; c < w && in->share; c++)
-            to[c] *= in->share[row];
+        for (int64_t y = at + AHEAD; y < min_i64(next + AHEAD, end); y++)
+            fetch_row(x + in->entry[y] * in->x.stride[1], w);
+        sum_list(in, x, in->entry + at, in->weight ? in->weight + at : NULL, next - at, w, to);
+        if (in->share)
+            kernel_at(0)->scale(to, w, in->share[row], to);
     }
 }
 

@@ -88,6 +88,12 @@ Sieve *sieve_new(Run *r, const SieveKeys *keys)
     return s;
 }
 
+/* Where factor c stands: of pages, those of hi before those of lo. */
+static int64_t factor_at(const SieveKeys *keys, int64_t c)
+{
+    return keys->in->kind == CHOOSE_PAGES ? c % 2 * (keys->d / 2) + c / 2 : c;
+}
+
 /* Factors of candidate j as a column of its panel; returns the sum of their squares. */
 static double pack_factors(const SieveKeys *keys, int64_t j, float *column)
 {
@@ -99,7 +105,7 @@ static double pack_factors(const SieveKeys *keys, int64_t j, float *column)
         choose_factors(keys->in, keys->all, keys->head, j, from, depth, 1, factor);
         for (int64_t c = 0; c < depth; c++) {
             squares += factor[c] * factor[c];
-            column[(from + c) * TILE_KEYS] = (float)factor[c];
+            column[factor_at(keys, from + c) * TILE_KEYS] = (float)factor[c];
         }
     }
     return squares;
@@ -137,14 +143,6 @@ static void set_limit(Sieve *s, int64_t x, float limit)
         s->limit[x][c] = limit;
 }
 
-/* Where factor c of a row stands: of few rows that choose pages, those of hi before those of lo. */
-static int64_t factor_at(const SieveKeys *keys, int64_t c)
-{
-    bool apart = !keys->panels && keys->in->kind == CHOOSE_PAGES;
-
-    return apart ? c % 2 * (keys->d / 2) + c / 2 : c;
-}
-
 /* Sets the factors of row x; returns what no number of it exceeds, for keys of length 1. */
 static double set_factors(const SieveKeys *keys, Sieve *s, int64_t x, const double *q,
                           const double *w)
@@ -156,7 +154,7 @@ static double set_factors(const SieveKeys *keys, Sieve *s, int64_t x, const doub
         double squares = 0;
 
         for (int64_t c = 0; c < keys->d; c++, q++) {
-            to[factor_at(keys, c)] = (float)*q;
+            to[c] = (float)*q;
             squares += *q * *q;
         }
         if (w)
@@ -174,10 +172,10 @@ static void set_margin(const SieveKeys *keys, Sieve *s, int64_t x)
     s->full[x] |= !(size <= LARGEST);
 }
 
-void sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q, const double *w,
-               int64_t count, int64_t without)
+static void begin_row(const SieveKeys *keys, Sieve *s, int64_t x, double size, int64_t count,
+                      int64_t without)
 {
-    s->size[x] = set_factors(keys, s, x, q, w);
+    s->size[x] = size;
     s->count[x] = count;
     s->without[x] = without;
     s->have[x] = 0;
@@ -186,35 +184,62 @@ void sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q, cons
     set_limit(s, x, -INFINITY);
 }
 
+void sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q, const double *w,
+               int64_t count, int64_t without)
+{
+    begin_row(keys, s, x, set_factors(keys, s, x, q, w), count, without);
+}
+
+/* max(q, 0) and min(q, 0), of which NaN is the second: choose_split. */
+static void split_query(const float *q, int64_t count, float *high, float *low)
+{
+    int64_t c = 0;
+
+    for (; c + LANES <= count; c += LANES)
+        for (int i = 0; i < LANES; i++) {
+            high[c + i] = q[c + i] > 0 ? q[c + i] : 0;
+            low[c + i] = 0 < q[c + i] ? 0 : q[c + i];
+        }
+    for (; c < count; c++) {
+        high[c] = q[c] > 0 ? q[c] : 0;
+        low[c] = 0 < q[c] ? 0 : q[c];
+    }
+}
+
+void sieve_query(const SieveKeys *keys, Sieve *s, int64_t x, const float *q, int64_t count,
+                 int64_t without)
+{
+    float  *to = s->q + x * keys->d;
+    int64_t d = keys->in->kind == CHOOSE_PAGES ? keys->d / 2 : keys->d;
+
+    if (d < keys->d)
+        split_query(q, d, to, to + d);
+    else
+        memcpy(to, q, (size_t)d * sizeof(*to));
+    begin_row(keys, s, x, sqrt(keys->kernel->squares(q, d)), count, without);
+}
+
 bool sieve_holds(const Sieve *s, int64_t x)
 {
     return !s->full[x];
 }
 
-static int64_t count_at_least(const Kernel *kernel, const float *value, int64_t count,
-                              const float *limit)
-{
-    int64_t found = 0;
-
-    for (int64_t at = 0; at < count; at += TILE_KEYS)
-        found += __builtin_popcountll(kernel->at_least(value + at, limit));
-    return found;
-}
-
 /* A number that at least `takes` of value[count] reach, and hardly more; padded with -inf.  *above:
  * one that fewer exceed. */
-static float sieve_bound(const SieveKeys *keys, Sieve *s, int64_t x, const float *value,
-                         int64_t count, float *above)
+static float sieve_bound(const SieveKeys *keys, const float *value, int64_t count, float *above)
 {
-    float low = -keys->kernel->largest(value, count, -1);
-    float high = keys->kernel->largest(value, count, 1);
+    const Kernel *kernel = keys->kernel;
+    int64_t       padded = round_up_to(count, TILE_KEYS);
+    float         high = kernel->largest(value, count, 1), low = -INFINITY;
 
+    if (keys->takes <= LANES)
+        low = kernel->class_bound(value, padded, keys->takes);
+    if (low == -INFINITY) /* a class of padding */
+        low = -kernel->largest(value, count, -1);
     for (int step = 0; step < STEPS && low < high; step++) {
         float   middle = low + (high - low) / 2;
-        int64_t reached;
+        int64_t reached = kernel->reach(value, padded, middle);
 
-        set_limit(s, x, middle);
-        reached = count_at_least(keys->kernel, value, count, s->limit[x]);
         *(reached < keys->takes ? &high : &low) = middle;
         if (reached == keys->takes)
             break; /* no number lies between the last one taken and this */
@@ -223,16 +248,13 @@ static float sieve_bound(const SieveKeys *keys, Sieve *s, int64_t x, const float
     return low;
 }
 
-/* Drops what row x need not hold. */
-static void sieve_keep(const SieveKeys *keys, Sieve *s, int64_t x)
+/* Drops what row x need not hold when at least `bound` is reached by as many as it takes. */
+static void drop_below(const SieveKeys *keys, Sieve *s, int64_t x, float bound)
 {
-    float   *value = s->value + x * keys->most, bound;
+    float   *value = s->value + x * keys->most;
     int32_t *place = s->place + x * keys->most;
     int64_t  kept = 0;
 
-    for (int64_t c = s->have[x]; c % TILE_KEYS; c++)
-        value[c] = -INFINITY;
-    bound = sieve_bound(keys, s, x, value, s->have[x], &s->above[x]);
     set_limit(s, x, nextafterf((float)((double)bound - 2 * s->margin[x]), -INFINITY));
     for (int64_t at = 0; at < s->have[x]; at += TILE_KEYS)
         for (uint64_t bits = keys->kernel->at_least(value + at, s->limit[x]); bits;
@@ -243,6 +265,37 @@ static void sieve_keep(const SieveKeys *keys, Sieve *s, int64_t x)
             place[kept++] = place[c];
         }
     s->have[x] = kept;
+}
+
+/* Fills row x up to whole panels; returns its numbers. */
+static float *pad_row(const SieveKeys *keys, Sieve *s, int64_t x)
+{
+    float *value = s->value + x * keys->most;
+
+    for (int64_t c = s->have[x]; c % TILE_KEYS; c++)
+        value[c] = -INFINITY;
+    return value;
+}
+
+/* Drops what row x need not hold. */
+static void sieve_keep(const SieveKeys *keys, Sieve *s, int64_t x)
+{
+    const float *value = pad_row(keys, s, x);
+
+    drop_below(keys, s, x, sieve_bound(keys, value, s->have[x], &s->above[x]));
+}
+
+/* Makes room in row x: a rough bound will do, if it leaves half of it. */
+static void sieve_drop(const SieveKeys *keys, Sieve *s, int64_t x)
+{
+    int64_t most = keys->most / 2;
+
+    if (keys->takes <= LANES && s->have[x] > most)
+        drop_below(keys, s, x,
+                   keys->kernel->class_bound(pad_row(keys, s, x),
+                                             round_up_to(s->have[x], TILE_KEYS), keys->takes));
+    if (s->have[x] > most)
+        sieve_keep(keys, s, x);
 }
 
 /* All candidates of a panel, for a row that has no limit yet. */
@@ -266,12 +319,19 @@ static void take_numbers(const SieveKeys *keys, Sieve *s, int64_t x, const float
     if (left <= 0 || s->full[x])
         return;
     bits = keys->kernel->at_least(number, s->limit[x]);
+    if (!bits)
+        return;
     bits &= left < TILE_KEYS ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
     if (skip >= 0 && skip < TILE_KEYS)
         bits &= ~(UINT64_C(1) << skip);
     if (bits == ~UINT64_C(0) && s->have[x] + TILE_KEYS <= keys->most) {
         take_panel(keys, s, x, number, at);
         return;
+    }
+    if (s->have[x] + TILE_KEYS > keys->most &&
+        s->have[x] + __builtin_popcountll(bits) > keys->most) {
+        sieve_drop(keys, s, x);
+        bits &= keys->kernel->at_least(number, s->limit[x]);
     }
     for (; bits && !s->full[x]; bits &= bits - 1) {
         int c = __builtin_ctzll(bits);

@@ -63,6 +63,9 @@ void      sieve_fill(Run *r, SieveKeys *keys, int64_t head);
  * factors q [heads d], of an index weighted by w [heads], else NULL; rows are set in order. */
 void      sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q, const double *w,
                     int64_t count, int64_t without);
+/* The same by the query itself, for all but an index. */
+void      sieve_query(const SieveKeys *keys, Sieve *s, int64_t x, const float *q, int64_t count,
+                      int64_t without);
 /* Finds the candidates of the first `rows` rows, of which none sees more than the last. */
 void      sieve_rows(const SieveKeys *keys, Sieve *s, int64_t rows);
 /* The keys of a head of few rows, whose numbers have the place `place`. */

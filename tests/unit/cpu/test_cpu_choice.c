@@ -275,6 +275,73 @@ TEST(kernels_find_limits_and_peaks)
     fixture_free(&f);
 }
 
+/* How many of x[count] are at least `limit`. */
+static int64_t count_reaching(const float *x, int64_t count, float limit)
+{
+    int64_t found = 0;
+
+    for (int64_t j = 0; j < count; j++)
+        found += x[j] >= limit;
+    return found;
+}
+
+TEST(kernels_bound_the_largest_numbers)
+{
+    Fixture f = fixture_new(1, 14);
+    Tensor  t = fixture_normal(&f, 1, 1, 192, 1);
+    float  *x = t.data;
+
+    x[5] = -INFINITY;
+    for (int k = 0; kernel_at(k); k++)
+        for (int64_t count = LANES; count <= 192; count += LANES)
+            for (int64_t takes = 1; takes <= LANES; takes++) {
+                float bound = kernel_at(k)->class_bound(x, count, takes);
+
+                assert_true(bound == kernel_at(0)->class_bound(x, count, takes));
+                assert_true(count_reaching(x, count, bound) >= takes);
+                assert_true(takes > 1 || count_reaching(x, count, bound) == 1);
+                assert_int_equal(kernel_at(k)->reach(x, count, bound),
+                                 count_reaching(x, count, bound));
+            }
+    fixture_free(&f);
+}
+
+/* The lowest of the nearest. */
+static int32_t nearest_code(int64_t code, const int64_t *centres, int32_t of)
+{
+    int32_t best = 0;
+
+    for (int32_t c = 1; c < of; c++)
+        if (__builtin_popcountll((uint64_t)(code ^ centres[c])) <
+            __builtin_popcountll((uint64_t)(code ^ centres[best])))
+            best = c;
+    return best;
+}
+
+TEST(kernels_find_the_nearest_codes)
+{
+    enum { CODES = 75, CENTRES = 33 };
+    int64_t code[CODES], centre[CENTRES];
+    int32_t found[CODES + 1];
+    Rng     rng = rng_named(1, "codes");
+
+    for (int c = 0; c < CENTRES; c++)
+        centre[c] = (int64_t)rng_next(&rng);
+    for (int i = 0; i < CODES; i++)
+        code[i] = (int64_t)rng_next(&rng);
+    centre[20] = centre[4]; /* a tie */
+    code[3] = code[74] = ~centre[7];
+    code[40] = centre[20];
+    for (int k = 0; kernel_at(k); k++)
+        for (int count = 0; count <= CODES; count++) {
+            found[count] = -7;
+            kernel_at(k)->nearest_codes(code, count, centre, CENTRES, found);
+            for (int i = 0; i < count; i++)
+                assert_int_equal(found[i], nearest_code(code[i], centre, CENTRES));
+            assert_int_equal(found[count], -7);
+        }
+}
+
 TEST(kernels_agree_on_moments)
 {
     Fixture f = fixture_new(1, 13);

@@ -46,6 +46,38 @@ TEST(gemm)
             check_gemm(sizes[x][0], sizes[x][1], sizes[x][2], turned & 1, turned & 2);
 }
 
+/* y [2,b,c] is x [2,c,b] turned, whose rows are ldx apart. */
+static void check_turned(int64_t b, int64_t c, int64_t ldx)
+{
+    Fixture f = fixture_new(2, 3);
+    Tensor  x = fixture_normal(&f, 2, c, ldx, 1), y = fixture_tensor(&f, DT_F32, 2, b, c + 1);
+    Tensor  from = x, to = y;
+
+    from.shape[1] = b;
+    from.shape[2] = to.shape[2] = c;
+    from.stride[1] = 1;
+    from.stride[2] = ldx;
+    memset(y.data, 0, (size_t)tensor_bytes(&y));
+    cpu_entries(f.run, &(Entries){ .x = from, .y = to, .kind = ENTRY_CAST });
+    for (int64_t t = 0; t < 2; t++)
+        for (int64_t i = 0; i < b; i++) {
+            for (int64_t j = 0; j < c; j++)
+                assert_true(tensor_f32(&y)[(t * b + i) * (c + 1) + j] ==
+                            tensor_f32(&x)[(t * c + j) * ldx + i]);
+            assert_true(tensor_f32(&y)[(t * b + i) * (c + 1) + c] == 0); /* beside it */
+        }
+    fixture_free(&f);
+}
+
+TEST(turned_entries)
+{
+    check_turned(64, 128, 64);
+    check_turned(65, 63, 70);
+    check_turned(3, 130, 5);
+    check_turned(1, 7, 4);
+    check_turned(5, 1, 5);
+}
+
 /* Exactly the sum in index order, for every row, column and kernel. */
 TEST(dots64)
 {

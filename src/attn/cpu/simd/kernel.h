@@ -106,6 +106,11 @@ typedef struct Kernel {
     uint64_t (*at_most)(const int32_t *x, int32_t value);
     /* Bit j: s[j] >= limit[j]; TILE_KEYS entries. */
     uint64_t (*at_least)(const float *s, const float *limit);
+    /* How many entries are at least `limit`; count a multiple of LANES. */
+    int64_t (*reach)(const float *x, int64_t count, float limit);
+    /* A number that at least `takes` <= LANES entries reach: the least of the largest of so many
+     * classes of them.  count a multiple of LANES, no NaN. */
+    float (*class_bound)(const float *x, int64_t count, int64_t takes);
     /* sum[0..TILE_KEYS) = sum over r of factor[r] max(0, s[r][0..TILE_KEYS)). */
     void (*fold_heads)(const float *s, int64_t rows, const float *factor, float *sum);
     /* How many entries of s (`negative`: of |s|) are at most `margin` below the largest; *at:

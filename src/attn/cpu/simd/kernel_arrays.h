@@ -257,9 +257,15 @@ INLINE void word_nearest(const int64_t *codes, const int64_t *centres, int64_t o
 static TARGET void codes_nearest(const int64_t *codes, int64_t count, const int64_t *centres,
                                  int64_t of, int32_t *index)
 {
-    int64_t tail[WIDE] = { 0 };
+    int64_t tail[WIDE] = { 0 }, taken = 0;
     int32_t last[WIDE];
 
+#ifdef CODES_COUNTED
+    taken = CODES_COUNTED(codes, count, centres, of, index);
+#endif
+    codes += taken;
+    index += taken;
+    count -= taken;
     for (; count >= WIDE; count -= WIDE, codes += WIDE, index += WIDE)
         word_nearest(codes, centres, of, index);
     for (int64_t i = 0; i < count; i++)

@@ -587,6 +587,41 @@ static TARGET uint64_t scores_at_least(const float *s, const float *limit)
     return bits;
 }
 
+static TARGET int64_t scores_reach(const float *x, int64_t count, float limit)
+{
+    int64_t found = 0;
+
+    for (int64_t j = 0; j < count; j += LANES) {
+        uint64_t bits = 0;
+
+        UNROLL for (int i = 0; i < LANES; i += WIDTH)
+            bits |= bits_reach(vec_load(x + j + i), vec_splat(limit)) << i;
+        found += __builtin_popcountll(bits);
+    }
+    return found;
+}
+
+/* Entries whose places are alike modulo a power of two are a class. */
+static TARGET float scores_class_bound(const float *x, int64_t count, int64_t takes)
+{
+    float high[LANES], least = INFINITY;
+    int   classes = LANES;
+
+    UNROLL for (int i = 0; i < LANES; i += WIDTH) {
+        Vec most = vec_load(x + i);
+
+        for (int64_t j = LANES; j < count; j += LANES)
+            most = vec_max(vec_load(x + j + i), most);
+        vec_store(high + i, most);
+    }
+    for (; classes / 2 >= takes; classes /= 2)
+        for (int c = 0; c < classes / 2; c++)
+            high[c] = high[c + classes / 2] > high[c] ? high[c + classes / 2] : high[c];
+    for (int c = 0; c < classes; c++)
+        least = high[c] < least ? high[c] : least;
+    return least;
+}
+
 static TARGET void scores_fold_heads(const float *s, int64_t rows, const float *factor, float *sum)
 {
     for (int j = 0; j < TILE_KEYS; j += STRIP) {
@@ -673,6 +708,8 @@ const Kernel KERNEL = {
     .moments = array_moments,
     .centre = array_centre,
     .at_least = scores_at_least,
+    .reach = scores_reach,
+    .class_bound = scores_class_bound,
     .fold_heads = scores_fold_heads,
     .peaks = score_peaks,
     .scale = array_scale,
