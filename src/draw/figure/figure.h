@@ -167,7 +167,7 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
 
 /* One entry of a legend. */
 typedef struct LegendItem {
-    char    text[48];
+    char    text[96];
     Rgb     rgb;
     uint8_t index256;
     char    ascii;

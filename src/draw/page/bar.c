@@ -24,17 +24,17 @@ static int signed_ticks(const Panel *panel, int most, double *places, char (*tex
     return count;
 }
 
-/* Powers of ten in the decades below the top. */
+/* Powers of ten in the decades below the top: as such where one of them would be long. */
 static int decade_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
 {
-    double highest = log10(panel->hi);
-    int    count = 0, each = most > 4 ? 1 : most > 2 ? 2 : 3;
+    double highest = log10(panel->hi), lowest = highest - SCALE_DECADES - 1e-9;
+    int    count = 0, each = most > 4 ? 1 : most > 2 ? 2 : 3, top = (int)floor(highest + 1e-9);
+    int    bottom = top - (int)floor((top - lowest) / each) * each;
 
-    for (int power = (int)floor(highest + 1e-9); power >= highest - SCALE_DECADES - 1e-9;
-         power -= each, count++) {
+    for (int power = top; power >= bottom; power -= each, count++) {
         places[count] = fmax(1 + (power - highest) / SCALE_DECADES, 0);
         snprintf(texts[count], sizeof(*texts), "%.3g", pow(10, power));
-        if (power < -3 || power > 4)
+        if (power && (bottom < -3 || top > 4))
             sheet_powers(texts[count], sizeof(*texts));
     }
     return count;
