@@ -64,8 +64,8 @@ static void add_picture_options(const PictureOptions *o, Text *out)
     if (o->reach.layers)
         text_addf(out, " --layers %d", o->reach.layers);
     text_add(out, o->reach.strict ? " --no-residual" : "");
-    if (o->shared_scale != (o->rows > 0)) /* the default of --grid */
-        text_add(out, o->shared_scale ? " --shared-scale" : " --own-scales");
+    if (o->sharing == SHARE_ALL || o->sharing == SHARE_NONE)
+        text_add(out, o->sharing == SHARE_ALL ? " --shared-scale" : " --own-scales");
     text_add(out, o->sorted ? " --sorted" : "");
 }
 

@@ -113,7 +113,7 @@ typedef struct PictureOptions {
     Region      region;     /* all zero: everything */
     ReachOptions reach;     /* of panels that show it */
     bool        sorted;
-    bool        shared_scale;
+    ScaleSharing sharing;
     const Ceilings *ceilings; /* of rooflines; NULL: not measured */
     const StoredFigure *stored; /* source of plots, not measured; borrowed; NULL: none */
     MarginChoice strips;    /* bars beside the matrices */

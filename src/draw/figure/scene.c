@@ -62,12 +62,13 @@ bool panels_share_range(const Panel *a, const Panel *b)
     return strcmp(quantity, QUANTITY_ANY) != 0 || !strcmp(a->view->name, b->view->name);
 }
 
-/* Differences are compared with each other: they have one range even unasked. */
 bool figure_shares(const Figure *figure, int a, int b)
 {
     const Panel *one = &figure->panels[a], *other = &figure->panels[b];
+    bool         differences = one->minus && other->minus;
 
-    return (figure->shared_scale || (one->minus && other->minus)) &&
+    return figure->sharing != SHARE_NONE &&
+           (figure->sharing != SHARE_DIFFERENCES || differences) &&
            panels_share_range(one, other);
 }
 
@@ -191,6 +192,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
         if (!scene->plots[k])
             panel_settle(&scene->panels[k], &scene->grids[k]);
     scene_choose_scales(scene, figure);
+    scene_part_faint(scene, figure);
     share_axes(scene);
     plots_share_hues(scene->plots, scene->count);
     share_greys(scene);
