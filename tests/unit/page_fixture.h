@@ -19,7 +19,7 @@ static inline Figure *matrices(View *view, int count, const char *title)
     assert_non_null(figure);
     for (int k = 0; k < count; k++)
         panel_init(&figure->panels[k], view, NULL, 0, title);
-    figure->shared_scale = true;
+    figure->sharing = SHARE_QUANTITIES;
     figure->rows = 1;
     figure->cols = count;
     return figure;

@@ -1066,7 +1066,7 @@ function Sweep:jsonl(path) end
 ---@field region? integer[]|{ q: integer[], k: integer[] } of every panel that has none of its own and shows a matrix
 ---@field width? number|string of files: inches, "6.75in", "8.5cm" or "900px"; also of save
 ---@field dpi? integer of files: dots an inch (default 300); also of save
----@field shared_scale? boolean one range of values for the panels of one quantity (default: true with grid)
+---@field shared_scale? boolean one range of values for the panels of one quantity; false: none, not even for differences (default: true with grid, but not for a panel that would look empty)
 
 ---How to write a picture.
 ---@class attnscope.SaveOptions

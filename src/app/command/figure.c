@@ -1,5 +1,6 @@
 /* figure.c -- the command figure, and the options of every command that draws. */
 #include <langinfo.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,23 +156,42 @@ static void warn_of_height(const Call *call, const Figure *figure, const PngOpti
               FIGURE_PAGE_HIGH, fits ? "--width 6.75 fits" : "draw fewer panels in one figure");
 }
 
+/* A grid is kept as it was given, so its panels may be too small for their words. */
+static void warn_of_width(const Call *call, const Figure *figure, const PngOptions *png,
+                          double least, Text *out)
+{
+    if (call_to_stdout(call))
+        return;
+    text_addf(out, "warning  %.3g inches are too narrow for %s; ",
+              figure_inches(figure, png), figure->count > 1 ? "these panels" : "this panel");
+    if (least <= PAGE_WIDE)
+        text_addf(out, "--width %.4g has room\n", least);
+    else if (isfinite(least))
+        text_addf(out, "fewer columns, or --width %.4g, have room\n", least);
+    else
+        text_add(out, "fewer columns have room\n");
+}
+
 bool call_write_figure(const Call *call, const Figure *figure, Result *const *results, int count,
                        Text *out, Error *err)
 {
     TextOptions text;
     PngOptions  png;
-    double      high = 0;
+    double      high = 0, least_width = 0;
 
     if (!call->file_count)
         return call_text_options(call, &text, err) && figure_text(figure, &text, out, err);
     if (!call_png_options(call, &png, err))
         return false;
     png.high = &high;
+    png.least_width = &least_width;
     if (!call_save(call, figure, results, count, &png, err))
         return false;
     /* An overview has a warning of its own; a theme may be for slides, which are no pages. */
     if (out && high > FIGURE_PAGE_HIGH && !call->values[OPT_OVERVIEW] && !call->values[OPT_THEME])
         warn_of_height(call, figure, &png, high, out);
+    if (out && least_width > 0 && !call->values[OPT_OVERVIEW])
+        warn_of_width(call, figure, &png, least_width, out);
     return true;
 }
 

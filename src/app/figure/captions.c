@@ -340,7 +340,8 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
     if (run->h > 1 && head < 0)
         snprintf(heads, sizeof(heads), ", %lld heads", (long long)run->h);
     else if (run->h > 1 && !d->head)
-        snprintf(heads, sizeof(heads), ", head %lld of %lld", (long long)head, (long long)run->h);
+        snprintf(heads, sizeof(heads), ", head %lld (of 0\xe2\x80\x93%lld)", (long long)head,
+                 (long long)run->h - 1);
     if (input->layers > 1 || input->layer)
         snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
     if (run->m != run->n)

@@ -211,7 +211,7 @@ static Figure *make_wall(Overview *o, const PictureOptions *options, const Panel
         return NULL;
     figure->cols = (int)cols;
     figure->rows = (int)((o->count + cols - 1) / cols);
-    figure->shared_scale = true;
+    figure->sharing = SHARE_ALL;
     figure->threads = options->threads;
     figure->reduce = give_grids;
     figure->reducer = o;

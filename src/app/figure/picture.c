@@ -417,7 +417,7 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
     figure->rows = options->rows;
     figure->cols = options->cols;
     figure->loose = options->loose;
-    figure->shared_scale = options->shared_scale;
+    figure->sharing = options->sharing;
     figure->threads = options->threads;
     figure->budget_entries = MOST_ENTRIES;
     figure->numbers = options->stored ? stored_figure_copy(options->stored) : NULL;

@@ -30,8 +30,13 @@ typedef struct StoredFigure StoredFigure;
 
 /* {"panels":[{"panel":0,"title":..,"series":[..]}]}: the numbers of a figure of plots. */
 bool figure_numbers_json(const Figure *figure, Text *out, Error *err);
+/* The same with the look of the page; nothing for a figure without plots. */
+void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out);
 /* {"figure":..,"exponents":..}: the same for a chart of exponents. */
 void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Text *out);
+
+/* A whole file. */
+bool figure_write(const char *path, const Text *bytes, Error *err);
 
 /* Reads the plots of a file; NULL: it holds none, or an error (err->code). */
 StoredFigure *stored_figure_read(const char *path, Error *err);
@@ -108,7 +113,7 @@ typedef struct PictureOptions {
     Region      region;     /* all zero: everything */
     ReachOptions reach;     /* of panels that show it */
     bool        sorted;
-    bool        shared_scale;
+    ScaleSharing sharing;
     const Ceilings *ceilings; /* of rooflines; NULL: not measured */
     const StoredFigure *stored; /* source of plots, not measured; borrowed; NULL: none */
     MarginChoice strips;    /* bars beside the matrices */

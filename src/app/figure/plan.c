@@ -597,8 +597,10 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
         .sorted = call->values[OPT_SORTED] != NULL,
         .span = call->values[OPT_SPAN],
         .reach.strict = call->values[OPT_NORESIDUAL] != NULL,
-        .shared_scale = call->values[OPT_SHARED] ||
-                        (call->values[OPT_GRID] && !call->values[OPT_OWN]),
+        .sharing = call->values[OPT_SHARED] ? SHARE_ALL
+                   : call->values[OPT_OWN]  ? SHARE_NONE
+                   : call->values[OPT_GRID] ? SHARE_QUANTITIES
+                                            : SHARE_DIFFERENCES,
         .threads = session_threads(s, 0),
     };
     if (call->values[OPT_SHARED] && call->values[OPT_OWN])
@@ -629,7 +631,8 @@ Figure *figure_run_draw(Session *s, const Call *call, FigureRun *d, Error *err)
             if (!d->panels[i].ceilings)
                 return NULL;
         }
-    options.shared_scale = options.shared_scale || d->plan.effect;
+    if (d->plan.effect && options.sharing != SHARE_NONE)
+        options.sharing = SHARE_ALL;
     if (d->plan.effect && !options.cols && call->word_count > 1 && d->count % call->word_count == 0)
         options.cols = d->count / call->word_count;
     return picture_of_panels(d->panels, d->count, &options, err);

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "draw/colour/colour.h"
@@ -46,7 +47,7 @@ static const struct Component {
     { COMPONENT_BLOCK, 214, '%', "block", { 0xE6, 0x9F, 0x00 } },
     { COMPONENT_BUCKET, 74, '@', "bucket", { 0x56, 0xB4, 0xE9 } },
     { COMPONENT_CLUSTER, 125, '&', "cluster", { 0x33, 0x22, 0x88 } },
-    { COMPONENT_OTHER, 247, '+', "other", { 0x99, 0x99, 0x99 } },
+    { COMPONENT_OTHER, 109, '+', "other", { 0x46, 0x70, 0x70 } }, /* no grey: colour_masked */
 };
 
 static const struct Component *component_of(uint8_t bit)
@@ -136,18 +137,43 @@ const char *cause_name(const View *view, uint8_t bit)
     return bit == COMPONENT_WINDOW && view->window ? view->window : component_name(bit);
 }
 
+#define NAME_SEPARATOR " / "
+
+/* The name is one of those between the separators. */
+static bool is_among(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+
+    while (names) {
+        const char *next = strstr(names, NAME_SEPARATOR);
+
+        if ((next ? (size_t)(next - names) : strlen(names)) == length &&
+            !strncmp(names, name, length))
+            return true;
+        names = next ? next + strlen(NAME_SEPARATOR) : NULL;
+    }
+    return false;
+}
+
+static void add_name(const char *name, BitNames *names, int b)
+{
+    char  *own = names->name[b];
+    size_t used = strlen(own), size = sizeof(names->name[b]);
+
+    if (is_among(own, name) || names->many[b])
+        return;
+    names->many[b] = used + strlen(NAME_SEPARATOR) + strlen(name) >= size;
+    if (names->many[b])
+        snprintf(own, size, "%s", component_name((uint8_t)(1 << b)));
+    else
+        snprintf(own + used, size - used, "%s%s", used ? NAME_SEPARATOR : "", name);
+}
+
 void bit_names_add(BitNames *names, const View *view, uint8_t bits)
 {
-    for (int b = 0; b < 8; b++) {
-        uint8_t     bit = (uint8_t)(1 << b);
-        const char *name = cause_name(view, bit);
-
-        if (!(bits & bit))
-            continue;
-        if (names->name[b] && strcmp(names->name[b], name) != 0)
-            name = component_name(bit);
-        names->name[b] = name;
-    }
+    for (int b = 0; b < 8; b++)
+        if (bits & 1 << b)
+            add_name(cause_name(view, (uint8_t)(1 << b)), names, b);
 }
 
 char cause_letter(const View *view, uint8_t bit)
@@ -175,6 +201,11 @@ uint8_t cause_256(const View *view, uint8_t bit)
     if (round >= 0)
         return colour_nearest_256(round_colour(view, round));
     return view->found && bit == COMPONENT_OTHER ? MISSED_256 : colour_component_256(bit);
+}
+
+Rgb colour_masked(bool dark)
+{
+    return dark ? (Rgb){ 64, 64, 64 } : (Rgb){ 200, 200, 200 };
 }
 
 Rgb colour_load(void)
@@ -485,10 +516,13 @@ Rgb colour_on_dark(Rgb rgb)
 Rgb component_colour_in(Hues hues, uint8_t bit)
 {
     static const Rgb bright_cluster = { 0xE8, 0xC8, 0xF8 }; /* lighter than all others */
+    static const Rgb bright_other = { 0xA4, 0xB8, 0xA8 };
     Rgb              rgb = colour_of_component(bit);
 
     if (hues == HUES_DARK)
-        return bit == COMPONENT_CLUSTER ? bright_cluster : colour_on_dark(rgb);
+        return bit == COMPONENT_CLUSTER ? bright_cluster
+               : bit == COMPONENT_OTHER ? bright_other
+                                        : colour_on_dark(rgb);
     return hues == HUES_PRINT ? colour_at_lightness(rgb, component_lightness(bit)) : rgb;
 }
 

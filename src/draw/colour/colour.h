@@ -33,6 +33,7 @@ Rgb colour_of_component(uint8_t bit);      /* one COMPONENT_* bit */
 #define CATEGORY_HUES 12
 Rgb colour_of_category(int64_t category);  /* CATEGORY_HUES of them, repeating */
 Rgb colour_of_category_safe(int64_t category); /* for colour-blind readers */
+Rgb colour_masked(bool dark_background);   /* pairs that are not allowed, beside values */
 Rgb colour_load(void);                     /* bars beside a matrix */
 Rgb colour_lost(void);                     /* what was missed or dropped */
 Rgb colour_odd(void);                      /* NaN, infinity */
@@ -49,10 +50,12 @@ const uint8_t *colour_ramp_256(ColourMap map, int *length);
 uint8_t colour_component_256(uint8_t bit);
 /* The meaning of a bit in a view: a cause, or what found a cell (View.found). */
 const char *cause_name(const View *view, uint8_t bit); /* "window", "round 2", "missed"; static */
-/* The meaning of each bit in several views together, so that one colour has one meaning; where
- * views differ, the common name. Zero-initialise; NULL: the bit is in no view. */
+/* The meaning of each bit in several views together: where they differ, all of them ("selected
+ * blocks / keys of own block"), or the common name of more than there is room for.
+ * Zero-initialise; "": the bit is in no view. */
 typedef struct BitNames {
-    const char *name[8]; /* of bit 1 << index */
+    char name[8][64]; /* of bit 1 << index */
+    bool many[8];     /* it is the common one */
 } BitNames;
 void        bit_names_add(BitNames *names, const View *view, uint8_t bits);
 char        cause_letter(const View *view, uint8_t bit);

@@ -112,7 +112,7 @@ bool panel_greys_masked(const Panel *panel, bool dark)
 static Paint paint_background(const Panel *panel, bool dark)
 {
     bool    masked = panel_greys_masked(panel, dark);
-    uint8_t grey = dark ? (masked ? 64 : 0) : masked ? 200 : 255;
+    uint8_t page = dark ? 0 : 255;
     uint8_t index = dark ? (masked ? 238 : 16) : masked ? 251 : 231;
 
     if (panel_style(panel) == STYLE_HOPS)
@@ -120,7 +120,7 @@ static Paint paint_background(const Panel *panel, bool dark)
                         .index256 = dark ? 236 : 255,
                         .ascii = '.',
                         .background = true };
-    return (Paint){ .rgb = { grey, grey, grey },
+    return (Paint){ .rgb = masked ? colour_masked(dark) : (Rgb){ page, page, page },
                     .index256 = index,
                     .ascii = panel_style(panel) == STYLE_VALUE ? ' ' : '.',
                     .background = true };

@@ -334,6 +334,23 @@ static void caption_schedule(const Grid *grid, Text *out)
     text_addf(out, ", %.3g %% idle", 100 * (1 - grid->count / cells));
 }
 
+/* "values −0.0336 to 0.0309, 1.1 % of the scale": the colours do not show it. */
+static void caption_faint(const Panel *panel, const Grid *grid, Text *out)
+{
+    double lo = grid->pool_lo[panel->pool], hi = grid->pool_hi[panel->pool];
+    Panel  own = *panel;
+    char   texts[2][32], percent[32];
+
+    own.lo = own.hi = 0;
+    panel_settle(&own, grid);
+    number_text(fabs(lo), 3, texts[0], sizeof(texts[0]));
+    number_text(fabs(hi), 3, texts[1], sizeof(texts[1]));
+    text_addf(out, "%svalues %s%s to %s%s, %s of the scale", comma(out),
+              lo < 0 ? "\u2212" : "", texts[0], hi < 0 ? "\u2212" : "", texts[1],
+              format_percent((own.hi - own.lo) / (panel->hi - panel->lo), percent,
+                             sizeof(percent)));
+}
+
 int64_t panel_first(const Panel *panel, bool rows)
 {
     const char *axis = rows ? panel->view->rows : panel->view->cols;
@@ -365,6 +382,8 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     if (panel_is_mostly_dark(panel, grid, &share, &below))
         text_addf(&out, "%s%s of cells below %.1g", comma(&out),
                   format_percent(share, percent, sizeof(percent)), below);
+    if (panel_is_faint(panel, grid))
+        caption_faint(panel, grid, &out);
     if (panel->view->summary && !panel->minus && panel->plane < view_planes(panel->view))
         text_addf(&out, "%s%s", comma(&out), panel->view->summary[panel->plane]);
     if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))

@@ -47,6 +47,8 @@ typedef struct Panel {
     bool           pale;        /* its numbered categories are of another kind than the page's first
                                    ("chunk", not "bucket"): the same hues, lighter */
     double         lo, hi;      /* value range; lo == hi: from the data */
+    bool           apart;       /* settled: its values would not be seen in the range of the panels
+                                   it is compared with, so it has its own */
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
     const int32_t *row_buckets; /* of tokens: cells get their queries' bucket's colour in
@@ -81,6 +83,16 @@ typedef struct Panel {
 /* Long enough to name the tensors of all panels and the machine they were measured on. */
 #define FIGURE_CAPTION 4096
 
+/* Which panels of one quantity have one range of values. A panel whose values would not be seen in
+ * it has a range of its own, except with SHARE_ALL. */
+typedef enum ScaleSharing {
+    SHARE_DIFFERENCES, /* only differences: they are compared with each other */
+    SHARE_QUANTITIES,
+    SHARE_ALL,         /* all of a quantity, also a panel that then looks empty: its caption says
+                          which values it has */
+    SHARE_NONE,
+} ScaleSharing;
+
 typedef struct Figure {
     char   title[256];
     char   caption[FIGURE_CAPTION];
@@ -88,7 +100,7 @@ typedef struct Figure {
     int    count;
     int    rows, cols; /* arrangement; 0: chosen */
     bool   loose;      /* on a page too narrow for it, fewer columns */
-    bool   shared_scale; /* one value range for panels of the same quantity */
+    ScaleSharing sharing;
     bool   legend;
     Threads *threads;    /* borrowed; may be NULL */
     double   budget_entries; /* as in GridRequest; 0: exact */
@@ -125,6 +137,9 @@ void    panel_spread(const Panel *panel, double *lo, double *hi);
 bool    panel_has_one_side(const Panel *panel, double lo, double hi);
 /* A linear picture of weights, most of them dark, says which share is below what. */
 bool    panel_is_mostly_dark(const Panel *panel, const Grid *grid, double *share, double *below);
+/* Hardly any of its values is told from no value by the colours of lo..hi, because these are of
+ * far larger ones. */
+bool    panel_is_faint(const Panel *panel, const Grid *grid);
 /* A few large weights would leave the rest of the picture in the darkest colours of a linear scale,
  * and nobody chose a scale: it is logarithmic. */
 bool    panel_spans_decades(const Panel *panel, const Grid *grid);
@@ -167,7 +182,7 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
 
 /* One entry of a legend. */
 typedef struct LegendItem {
-    char    text[48];
+    char    text[96];
     Rgb     rgb;
     uint8_t index256;
     char    ascii;
@@ -243,6 +258,9 @@ typedef struct PngOptions {
      * (picture_metadata) stand before these. */
     const char *const *metadata;
     double     *high;        /* receives the height of the page in inches; NULL: nobody asks */
+    /* Receives the least width in inches in which matrices are large enough to be seen and no word
+     * need be cut; 0: the page has it; infinite: far more. NULL: nobody asks. */
+    double     *least_width;
 } PngOptions;
 
 /* The format that the options or the path's ending name; "-" alone is a PNG. */

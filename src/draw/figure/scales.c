@@ -1,7 +1,8 @@
 /* scales.c -- maps and scales of colours that follow the data; see scene.h.
  *
  * A map with two ends suits values on both sides of a centre. A linear scale suits values of one
- * size: a few large weights would make the rest one dark sheet.
+ * size: a few large weights would make the rest one dark sheet. A shared scale suits panels of one
+ * size: one of far smaller values would look empty.
  */
 #include <float.h>
 #include <math.h>
@@ -156,4 +157,86 @@ void scene_choose_scales(Scene *scene, const Figure *figure)
     for (int k = 0; k < scene->count; k++)
         if (!scene->plots[k] && suits_log(scene, figure, k))
             scene->panels[k].scale = SCALE_LOG;
+}
+
+/* ---- panels of small values beside panels of large ones ------------------------ */
+
+/* Its colour is 6.5 to 9 units of CIELAB from that of the map's end (viridis) or middle
+ * (diverging): a smaller difference is hardly seen. */
+#define FAINT_PLACE 0.05
+#define FAINT_CELLS 0.05 /* share of cells beyond that place which makes a picture */
+#define FAINT_PEAK  0.25 /* of the range: the largest value of a panel that is seen has more */
+
+/* Distance of a value from the place of no colour, 0 to 1. */
+static double place_of(const Panel *panel, double value)
+{
+    double half = (panel->hi - panel->lo) / 2;
+
+    if (panel->minus || panel->map == MAP_DIVERGING)
+        return fabs(value - (panel->lo + half)) / half;
+    return (value - panel->lo) / (2 * half);
+}
+
+/* Share of the cells with a value that stand out, and the place of the largest. */
+static double share_seen(const Panel *panel, const Grid *grid, double *peak)
+{
+    int64_t all = 0, seen = 0;
+
+    *peak = 0;
+    for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
+        double value = grid_value(grid, at / grid->cols, at % grid->cols, panel->pool);
+        double place = place_of(panel, value);
+
+        if (!grid->cells[at].any || grid->cells[at].odd || !isfinite(place))
+            continue;
+        all++;
+        seen += place > FAINT_PLACE;
+        *peak = fmax(*peak, place);
+    }
+    return all ? (double)seen / (double)all : 1;
+}
+
+bool panel_is_faint(const Panel *panel, const Grid *grid)
+{
+    Panel  own = *panel;
+    double peak;
+
+    if (panel_style(panel) != STYLE_VALUE || panel->scale != SCALE_LINEAR || panel->picture ||
+        panel->pool == POOL_COVER || !(panel->hi > panel->lo) ||
+        share_seen(panel, grid, &peak) >= FAINT_CELLS || peak >= FAINT_PEAK)
+        return false;
+    own.lo = own.hi = 0;
+    panel_settle(&own, grid);
+    share_seen(&own, grid, &peak);
+    return peak > FAINT_PLACE && own.hi - own.lo < FAINT_PEAK * (panel->hi - panel->lo);
+}
+
+static bool shares_with_another(const Scene *scene, const Figure *figure, int panel)
+{
+    for (int k = 0; k < scene->count; k++)
+        if (k != panel && figure_shares(figure, panel, k))
+            return true;
+    return false;
+}
+
+/* As if the panel stood alone. */
+static void set_apart(Panel *panel, const Panel *asked, const Grid *grid)
+{
+    panel->apart = true;
+    panel->lo = panel->hi = 0;
+    panel->map = panel_has_one_side(asked, grid->pool_lo[panel->pool], grid->pool_hi[panel->pool])
+                     ? MAP_VIRIDIS
+                     : asked->map;
+    panel_settle(panel, grid);
+    if (panel_spans_decades(asked, grid))
+        panel->scale = SCALE_LOG;
+}
+
+void scene_part_faint(Scene *scene, const Figure *figure)
+{
+    for (int k = 0; k < scene->count; k++)
+        if (figure->sharing != SHARE_ALL && !scene->plots[k] &&
+            !panel_has_own_range(&figure->panels[k]) && shares_with_another(scene, figure, k) &&
+            panel_is_faint(&scene->panels[k], &scene->grids[k]))
+            set_apart(&scene->panels[k], &figure->panels[k], &scene->grids[k]);
 }

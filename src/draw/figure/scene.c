@@ -62,12 +62,13 @@ bool panels_share_range(const Panel *a, const Panel *b)
     return strcmp(quantity, QUANTITY_ANY) != 0 || !strcmp(a->view->name, b->view->name);
 }
 
-/* Differences are compared with each other: they have one range even unasked. */
 bool figure_shares(const Figure *figure, int a, int b)
 {
     const Panel *one = &figure->panels[a], *other = &figure->panels[b];
+    bool         differences = one->minus && other->minus;
 
-    return (figure->shared_scale || (one->minus && other->minus)) &&
+    return figure->sharing != SHARE_NONE &&
+           (figure->sharing != SHARE_DIFFERENCES || differences) &&
            panels_share_range(one, other);
 }
 
@@ -191,6 +192,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
         if (!scene->plots[k])
             panel_settle(&scene->panels[k], &scene->grids[k]);
     scene_choose_scales(scene, figure);
+    scene_part_faint(scene, figure);
     share_axes(scene);
     plots_share_hues(scene->plots, scene->count);
     share_greys(scene);
@@ -268,7 +270,7 @@ typedef struct Present {
     ColourMap hops_map; /* of the first panel that shows some */
     bool    odd, mark, schedule, dots;
     bool    behind; /* a picture shows through where values are small */
-    uint8_t overlaps; /* bits of entries with several */
+    uint8_t over[8]; /* causes hidden under the one that an entry is painted as */
     BitNames overlap_names; /* as the panels with these entries call them */
     bool    masked[2]; /* masked cells are grey: on white, on black */
     bool    pairs;     /* some of them are pairs of a query and a key */
@@ -297,8 +299,9 @@ static void present_hops(Present *present, const Panel *panel, const Grid *grid,
     present->unreached |= grid->count < area;
 }
 
-/* Bits of the single entries that have several: one of their colours hides the others. */
-static uint8_t overlaps_of(const Grid *grid)
+/* Adds the pairs of causes of single entries that have several: one colour hides the others.
+ * Returns the bits of all of them. */
+static uint8_t add_overlaps(const Grid *grid, uint8_t over[8])
 {
     uint8_t bits = 0;
 
@@ -306,14 +309,17 @@ static uint8_t overlaps_of(const Grid *grid)
         grid->cols < grid->region.col1 - grid->region.col0)
         return 0;
     for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
-        uint8_t own = grid->cells[at].components;
+        uint8_t own = grid->cells[at].components, painted = grid->cells[at].cause;
 
-        bits |= own & (own - 1) ? own : 0;
+        if (!(own & (own - 1)) || !painted)
+            continue;
+        over[__builtin_ctz(painted)] |= own & (uint8_t)~painted;
+        bits |= own;
     }
     return bits;
 }
 
-/* A colour has one meaning: where panels differ in it, the common one. */
+/* A colour has one entry: where panels differ in its meaning, it names each. */
 static void present_bits(Present *present, const Panel *panel, const Grid *grid, double area)
 {
     uint8_t bits = grid_causes(grid);
@@ -333,8 +339,7 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid,
         bit_names_add(&present->names, panel->view, bits);
     }
     present->bits |= bits;
-    present->overlaps |= overlaps_of(grid);
-    bit_names_add(&present->overlap_names, panel->view, overlaps_of(grid));
+    bit_names_add(&present->overlap_names, panel->view, add_overlaps(grid, present->over));
 }
 
 /* The first 64 categories that cells show as their majority. */
@@ -553,24 +558,58 @@ static int category_items(const Present *present, bool apart, LegendItem *items,
     return count + number_items(present, true, apart, items + count, most - count);
 }
 
-#define OVERLAPS "overlaps: "
+/* The first of the hidden causes in the order of painting; -1: there is none. */
+static int next_below(uint8_t hidden)
+{
+    for (int k = 0; k < GRID_CAUSES; k++)
+        if (hidden & grid_causes_by_rarity[k])
+            return __builtin_ctz(grid_causes_by_rarity[k]);
+    return -1;
+}
 
-/* "overlaps: global over random over window": the order in which causes of an entry are painted. */
+/* Takes one chain of pairs, each of which occurs: " over random over window". */
+static void take_chain(uint8_t left[8], int top, const BitNames *names, Text *out)
+{
+    uint8_t chain = (uint8_t)(1 << top);
+    int     below;
+
+    for (; (below = next_below(left[top])) >= 0; top = below) {
+        for (int b = 0; b < 8; b++) /* also said: the first over the last */
+            if (chain & 1 << b)
+                left[b] &= (uint8_t)~(1 << below);
+        chain |= (uint8_t)(1 << below);
+        text_addf(out, " over %s", names->name[below]);
+    }
+}
+
+static bool has_overlaps(const Present *present)
+{
+    for (int b = 0; b < 8; b++)
+        if (present->over[b])
+            return true;
+    return false;
+}
+
+/* "overlaps: global over random over window": which cause an entry of several is painted as. */
 static void note_overlaps(const Present *present, LegendItem *item)
 {
-    *item = (LegendItem){ .text = OVERLAPS, .words = true, .page = true };
-    for (int k = 0; k < GRID_CAUSES; k++) {
-        size_t      used = strlen(item->text);
-        const char *between = used > strlen(OVERLAPS) ? " over " : "";
-        int         b = 0;
+    uint8_t left[8];
+    Text    pairs = { 0 };
 
-        while (!(grid_causes_by_rarity[k] & 1 << b))
-            b++;
-        if (present->overlaps & 1 << b && present->overlap_names.name[b] &&
-            used + strlen(between) + strlen(present->overlap_names.name[b]) < sizeof(item->text))
-            snprintf(item->text + used, sizeof(item->text) - used, "%s%s", between,
-                     present->overlap_names.name[b]);
+    memcpy(left, present->over, sizeof(left));
+    for (int k = 0; k < GRID_CAUSES; k++) {
+        int top = __builtin_ctz(grid_causes_by_rarity[k]);
+
+        if (left[top])
+            text_addf(&pairs, "%s%s", pairs.length ? ", " : "", present->overlap_names.name[top]);
+        for (const char *and = ""; left[top]; and = " and") {
+            text_add(&pairs, and);
+            take_chain(left, top, &present->overlap_names, &pairs);
+        }
     }
+    *item = (LegendItem){ .words = true, .page = true };
+    snprintf(item->text, sizeof(item->text), "overlaps: %s", text_str(&pairs));
+    text_free(&pairs);
 }
 
 static const char *masked_words(const Present *present)
@@ -588,7 +627,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
         uint8_t bit = (uint8_t)(1 << b);
         bool    grey = present->mark && bit == COMPONENT_OTHER;
 
-        if (present->names.name[b])
+        if (*present->names.name[b])
             items[count++] = item_of(present->names.name[b],
                                      grey ? PICTURE_OTHER
                                           : component_colour_in(present->hues, bit),
@@ -596,7 +635,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
                                      component_letter(bit));
     }
     count += found_items(present, items + count, most - count);
-    if (present->overlaps && count < most) /* words after all signs of causes */
+    if (has_overlaps(present) && count < most) /* words after all signs of causes */
         note_overlaps(present, &items[count++]);
     if (present->dots && count < most)
         items[count++] = (LegendItem){ .text = DOT_WORDS, .dot = true, .ascii = '.',
@@ -610,8 +649,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     if (present->schedule)
         count += schedule_legend(present->hues, items + count, most - count);
     if (present->masked[dark] && count < most)
-        items[count++] = dark ? item_of(masked_words(present), (Rgb){ 64, 64, 64 }, 238, ' ')
-                              : item_of(masked_words(present), (Rgb){ 200, 200, 200 }, 251, ' ');
+        items[count++] = item_of(masked_words(present), colour_masked(dark), dark ? 238 : 251, ' ');
     if (present->mark && count < most)
         items[count++] = item_of("the query", PICTURE_MARK, PICTURE_MARK_256, 'Q');
     if (present->behind && count < most) {

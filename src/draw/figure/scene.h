@@ -42,7 +42,7 @@ Region     panel_region(const Panel *panel);
 #define QUANTITY_ANY "value" /* panel_quantity of an unknown quantity */
 /* Both show values of the same quantity, so a shared scale gives them one range. */
 bool       panels_share_range(const Panel *a, const Panel *b);
-/* The two panels have one colour scale in this figure. */
+/* The two panels have one colour scale in this figure, unless one is set apart. */
 bool       figure_shares(const Figure *figure, int a, int b);
 /* The kind of view, or the user, chose its ends. */
 bool       panel_has_own_range(const Panel *panel);
@@ -50,6 +50,8 @@ bool       panel_has_own_range(const Panel *panel);
  * unless the user chose them; scales.c. */
 void       scene_choose_maps(Scene *scene, const Figure *figure);
 void       scene_choose_scales(Scene *scene, const Figure *figure);
+/* Gives panels that the shared range leaves empty their own: Panel.apart; scales.c. */
+void       scene_part_faint(Scene *scene, const Figure *figure);
 /* Sets Panel.pale of panels whose numbered categories are of another kind than the first. */
 void       scene_tell_kinds(Scene *scene);
 /* Sets lo < hi from the grid if the panel leaves them open. */

@@ -1,341 +1,13 @@
-/* band.c -- one band of source rows counted and read into one row of cells; see job.h.
+/* band.c -- the values of one band of source rows, read into one row of cells; see job.h.
  *
- * Cell c of C covers the displayed columns [floor(c W / C), floor((c+1) W / C)) of a region W
- * wide, so column j lies in cell floor(((j+1) C - 1) / W). Runs are split at these edges: a run
- * costs O(cells it touches), never O(keys). With a column order the cells of a run are scattered,
- * and each key is looked up. The counts of a band stay in two arrays of the nearest cache and
- * reach its GridCells once.
+ * Values are read in runs of neighbouring keys, of several rows at once where the view can, and
+ * dealt to the cells whose columns they lie in (count.c).
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/tensor.h"
 #include "draw/figure/figure.h"
 #include "draw/grid/job.h"
-
-/* ceil(a / b) for positive numbers; a 32-bit division is several times faster and nearly always
- * enough. */
-static inline int64_t divide_up(int64_t a, int64_t b)
-{
-    int64_t sum = a + b - 1;
-
-    return sum <= (int64_t)UINT32_MAX ? (int64_t)((uint32_t)sum / (uint32_t)b) : sum / b;
-}
-
-/* The part of a run from column lo to before hi; count 0: nothing. */
-static inline PatternRun part_of_run(PatternRun run, int64_t lo, int64_t hi)
-{
-    int64_t skip, end;
-
-    if (run.start >= lo && run.start + (run.count - 1) * run.step < hi)
-        return run;
-    skip = run.start >= lo ? 0 : divide_up(lo - run.start, run.step);
-    end = run.start >= hi ? 0 : min_i64(run.count, divide_up(hi - run.start, run.step));
-    run.count = end > skip ? end - skip : 0;
-    run.start += skip * run.step;
-    return run;
-}
-
-/* The part inside the region, in region columns; count 0: nothing. */
-static inline PatternRun clip(const GridJob *job, PatternRun run)
-{
-    run = part_of_run(run, job->grid->region.col0, job->grid->region.col1);
-    run.start -= job->grid->region.col0;
-    return run;
-}
-
-const uint8_t grid_causes_by_rarity[GRID_CAUSES] = {
-    COMPONENT_GLOBAL, COMPONENT_RANDOM, COMPONENT_STRIDED, COMPONENT_BLOCK,
-    COMPONENT_WINDOW, COMPONENT_BUCKET, COMPONENT_CLUSTER, COMPONENT_OTHER,
-};
-
-/* The band's counts for entries with these bits: those of the rarest. */
-static inline int64_t *counts_of(const GridJob *job, GridWorker *w, uint8_t bits)
-{
-    int at = 0;
-
-    while (at < GRID_CAUSES - 1 && !(bits & grid_causes_by_rarity[at]))
-        at++;
-    w->causes |= 1u << at;
-    return w->counts + at * job->grid->cols;
-}
-
-/* Place of the excluded column in a run; -1: it is not there. */
-static inline int64_t excluded_at(const GridJob *job, PatternRun run)
-{
-    int64_t from = job->excluded - run.start;
-
-    return job->excluded < 0 || from < 0 || from % run.step || from / run.step >= run.count
-               ? -1
-               : from / run.step;
-}
-
-static void count_ordered(const GridJob *job, GridWorker *w, PatternRun run)
-{
-    int64_t *counts = counts_of(job, w, run.bits);
-
-    for (int64_t k = 0; k < run.count; k++) {
-        int64_t j = run.start + k * run.step;
-        int32_t cell = j < job->view_cols ? job->col_cell[j] : -1;
-
-        if (cell >= 0) {
-            counts[cell]++;
-            w->bits[cell] |= run.bits;
-        }
-    }
-}
-
-static void leave_out(const GridJob *job, GridWorker *w, GridCell *cells, double entries)
-{
-    cells[job->excluded_cell].count -= entries;
-    w->left_out += entries;
-}
-
-/* Neighbouring keys: a part of a cell, whole cells, a part of a cell. */
-static void count_stretch(const GridJob *job, GridWorker *w, PatternRun run)
-{
-    const int64_t *edges = job->edges;
-    int64_t        end = run.start + run.count, *counts = counts_of(job, w, run.bits);
-    int32_t        first = job->cell_at[run.start], last = job->cell_at[end - 1];
-
-    for (int32_t c = first; c <= last; c++) {
-        counts[c] += edges[c + 1] - edges[c];
-        w->bits[c] |= run.bits;
-    }
-    counts[first] -= run.start - edges[first];
-    counts[last] -= edges[last + 1] - end;
-}
-
-static void count_run(const GridJob *job, GridWorker *w, PatternRun run)
-{
-    int64_t *counts;
-
-    if (job->col_cell) {
-        count_ordered(job, w, run);
-        return;
-    }
-    run = clip(job, run);
-    if (run.count > 0 && run.step == 1) {
-        count_stretch(job, w, run);
-        return;
-    }
-    counts = counts_of(job, w, run.bits);
-    for (int64_t k = 0, at = run.start, same; k < run.count; k += same, at += same * run.step) {
-        int32_t cell = job->cell_at[at];
-
-        /* Most steps are wider than a cell. */
-        same = at + run.step >= job->edges[cell + 1]
-                   ? 1
-                   : min_i64(divide_up(job->edges[cell + 1] - at, run.step), run.count - k);
-        counts[cell] += same;
-        w->bits[cell] |= run.bits;
-    }
-}
-
-/* Source row of a displayed row; -1: the view has none. */
-static int64_t grid_source_row(const GridJob *job, int64_t displayed)
-{
-    const GridRequest *q = job->request;
-    int64_t            row = q->row_order ? q->row_order[displayed] : displayed;
-
-    return row >= 0 && row < view_rows(q->view) ? row : -1;
-}
-
-/* Planes of a view are heads, or heads x rounds; a pattern has one per head. */
-static int64_t head_of(const GridJob *job, const Pattern *p)
-{
-    int64_t plane = job->plane, heads = pattern_heads(p);
-    int64_t planes = view_planes(job->request->view);
-
-    if (planes > heads)
-        return plane * heads / planes;
-    return min_i64(plane, heads - 1);
-}
-
-/* The runs of source row i; none outside the pattern. False: out of memory, and the job failed. */
-static bool grid_pattern_runs(GridJob *job, const Pattern *p, int64_t i, PatternRow *row)
-{
-    row->count = 0;
-    if (i < 0 || i >= pattern_queries(p))
-        return true;
-    pattern_row(p, head_of(job, p), i, row);
-    if (row->failed)
-        atomic_store(&job->failed, true);
-    return !row->failed;
-}
-
-static void count_dense(const GridJob *job, int64_t row, GridWorker *w)
-{
-    int64_t *counts = counts_of(job, w, 0);
-
-    for (int64_t c = 0; c < job->grid->cols; c++)
-        counts[c] += (int64_t)grid_cell_area(job->grid, row, c);
-}
-
-/* The cause of most of a cell's entries, and the rarest other one. */
-static void settle_causes(const GridJob *job, const GridWorker *w, int64_t c, int64_t count,
-                          GridCell *cell)
-{
-    int64_t most = 0;
-    int     best = 0;
-
-    for (int k = 0; k < GRID_CAUSES; k++)
-        if (w->causes & 1u << k && w->counts[k * job->grid->cols + c] > most) {
-            most = w->counts[k * job->grid->cols + c];
-            best = k;
-        }
-    cell->components |= w->bits[c];
-    cell->cause = cell->components & grid_causes_by_rarity[best];
-    cell->purity = (float)((double)most / (double)count);
-    cell->rare = 0;
-    for (int k = 0; k < GRID_CAUSES && most < count && !cell->rare; k++)
-        if (k != best && w->causes & 1u << k && w->counts[k * job->grid->cols + c])
-            cell->rare = grid_causes_by_rarity[k];
-}
-
-/* Moves the counts of a band into its cells and zeroes them. Those of a second pattern give the
- * cells causes only. */
-static void settle_counts(const GridJob *job, GridWorker *w, GridCell *cells, bool causes_only)
-{
-    for (int64_t c = 0; c < job->grid->cols; c++) {
-        int64_t count = 0;
-
-        for (int k = 0; k < GRID_CAUSES; k++)
-            if (w->causes & 1u << k)
-                count += w->counts[k * job->grid->cols + c];
-        if (!count)
-            continue;
-        settle_causes(job, w, c, count, &cells[c]);
-        w->bits[c] = 0;
-        if (causes_only)
-            continue;
-        cells[c].count += (double)count;
-        cells[c].any = true;
-    }
-    for (int k = 0; k < GRID_CAUSES; k++)
-        if (w->causes & 1u << k)
-            memset(w->counts + k * job->grid->cols, 0,
-                   (size_t)job->grid->cols * sizeof(*w->counts));
-    w->causes = 0;
-}
-
-/* Counts the entries of a pattern in a band, without the excluded column's where `cells` are given;
- * false: stopped. */
-static bool count_rows(GridJob *job, const Pattern *pattern, Region band, GridWorker *w,
-                       GridCell *cells)
-{
-    for (int64_t r = band.row0; r < band.row1; r++) {
-        if (grid_job_stopped(job) ||
-            !grid_pattern_runs(job, pattern, grid_source_row(job, r), &w->row))
-            return false;
-        for (int64_t k = 0; k < w->row.count; k++) {
-            count_run(job, w, w->row.runs[k]);
-            if (cells && excluded_at(job, w->row.runs[k]) >= 0)
-                leave_out(job, w, cells, 1);
-        }
-    }
-    return true;
-}
-
-void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
-{
-    GridCell *cells = job->grid->cells + row * job->grid->cols;
-    Region    band = grid_cell_region(job->grid, row, 0);
-
-    if (!job->support)
-        count_dense(job, row, w);
-    if (!job->support && job->excluded >= 0)
-        leave_out(job, w, cells, (double)(band.row1 - band.row0));
-    if (job->support && !count_rows(job, job->support, band, w, cells))
-        return;
-    settle_counts(job, w, cells, false);
-    if (job->causes && count_rows(job, job->causes, band, w, NULL))
-        settle_counts(job, w, cells, true);
-}
-
-/* The majority category of each cell.
- *
- * A hash table counts (cell, category) and grows with the pairs seen, so neither the number of
- * categories nor their size matters. Ties go to the smaller category, whatever the order of
- * reading.
- */
-
-static GridTally *find_tally(GridTally *tallies, int64_t capacity, int32_t cell, int32_t category)
-{
-    uint64_t hash = ((uint64_t)(uint32_t)cell << 32 | (uint32_t)category) * 0x9E3779B97F4A7C15u;
-    int64_t  at = (int64_t)(hash >> 20) & (capacity - 1);
-
-    while (tallies[at].cell >= 0 &&
-           (tallies[at].cell != cell || tallies[at].category != category))
-        at = (at + 1) & (capacity - 1);
-    return &tallies[at];
-}
-
-static bool grow_tallies(GridWorker *w)
-{
-    int64_t    capacity = w->tally_capacity ? 2 * w->tally_capacity : 1024;
-    GridTally *tallies = malloc((size_t)capacity * sizeof(*tallies));
-
-    if (!tallies)
-        return false;
-    for (int64_t k = 0; k < capacity; k++)
-        tallies[k] = (GridTally){ .cell = -1 };
-    for (int64_t k = 0; k < w->tally_capacity; k++) {
-        GridTally *old = &w->tallies[k];
-
-        if (old->cell >= 0)
-            *find_tally(tallies, capacity, old->cell, old->category) = *old;
-    }
-    free(w->tallies);
-    w->tallies = tallies;
-    w->tally_capacity = capacity;
-    return true;
-}
-
-static void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int64_t count)
-{
-    GridTally *tally;
-
-    if (2 * w->tally_used >= w->tally_capacity && !grow_tallies(w)) {
-        atomic_store(&job->failed, true);
-        return;
-    }
-    tally = find_tally(w->tallies, w->tally_capacity, (int32_t)cell, category);
-    if (tally->cell < 0) {
-        *tally = (GridTally){ .cell = (int32_t)cell, .category = category };
-        w->tally_used++;
-    }
-    tally->count += count;
-}
-
-/* Gives the cells of the band their majority categories and empties the table. */
-static void grid_tally_settle(GridWorker *w, GridCell *cells)
-{
-    for (int64_t k = 0; k < w->tally_capacity; k++) {
-        GridTally *tally = &w->tallies[k];
-        GridCell  *cell;
-        double     best, count = (double)tally->count;
-
-        if (tally->cell < 0)
-            continue;
-        cell = &cells[tally->cell];
-        best = (double)cell->purity; /* holds the best count until the end */
-        cell->count += count;
-        cell->sum += count * tally->category;
-        if (!cell->any || count > best || (count >= best && tally->category < cell->category)) {
-            cell->purity = (float)tally->count;
-            cell->category = tally->category;
-        }
-        cell->min = !cell->any || (float)tally->category < cell->min ? (float)tally->category
-                                                                     : cell->min;
-        cell->max = !cell->any || (float)tally->category > cell->max ? (float)tally->category
-                                                                     : cell->max;
-        cell->any = true;
-        tally->cell = -1;
-    }
-    w->tally_used = 0;
-}
 
 /* ---- values, one row at a time --------------------------------------------------- */
 
@@ -385,7 +57,7 @@ static void count_value(const GridJob *job, GridWorker *w, int64_t cell, float v
 {
     uint8_t bits = job->request->view->kind == VIEW_COMPONENTS ? (uint8_t)value : 0;
 
-    counts_of(job, w, bits)[cell]++;
+    grid_counts_of(job, w, bits)[cell]++;
     w->bits[cell] |= bits;
 }
 
@@ -427,7 +99,7 @@ static void deal(GridJob *job, GridWorker *w, GridCell *cells, PatternRun run)
         return;
     cell = job->cell_at[column];
     for (int64_t k = 0; k < run.count; k += same, cell++) {
-        int64_t end = divide_up(job->edges[cell + 1] - column, run.step);
+        int64_t end = grid_divide_up(job->edges[cell + 1] - column, run.step);
 
         same = min_i64(end, run.count) - k;
         if (same > 0)
@@ -454,15 +126,16 @@ static void read_chunk(const GridJob *job, GridWorker *w, int64_t i, PatternRun 
 static void read_run(GridJob *job, GridWorker *w, GridCell *cells, int64_t i, PatternRun run)
 {
     if (!job->col_cell) {
-        run = clip(job, run);
+        run = grid_run_inside(job, run);
         run.start += job->grid->region.col0;
     }
-    if (run.start + (run.count - 1) * run.step >= job->view_cols)
-        run.count = run.start < job->view_cols ? divide_up(job->view_cols - run.start, run.step)
-                                               : 0;
+    if (run.start >= job->view_cols)
+        run.count = 0;
+    else if (run.start + (run.count - 1) * run.step >= job->view_cols)
+        run.count = grid_divide_up(job->view_cols - run.start, run.step);
     while (run.count > 0 && !grid_job_stopped(job)) {
         PatternRun part = run;
-        int64_t    skip = excluded_at(job, run);
+        int64_t    skip = grid_excluded_at(job, run);
 
         part.count = min_i64(run.count, GRID_CHUNK);
         if (skip == 0)
@@ -517,7 +190,7 @@ static void read_missing(GridJob *job, GridWorker *w, GridCell *cells, int64_t d
     if (!support_runs(job, i, &w->row, &whole, &runs, &count))
         return;
     for (int64_t k = 0; k < count; k++) {
-        PatternRun run = job->col_cell ? runs[k] : clip(job, runs[k]);
+        PatternRun run = job->col_cell ? runs[k] : grid_run_inside(job, runs[k]);
 
         for (int64_t at = 0; at < run.count; at++) {
             PatternRun one = { .start = run.start + at * run.step, .count = 1, .step = 1 };
@@ -526,7 +199,7 @@ static void read_missing(GridJob *job, GridWorker *w, GridCell *cells, int64_t d
                 break;
             cell = job->col_cell ? job->col_cell[one.start] : job->cell_at[one.start];
             if (!job->col_cell) {
-                at = divide_up(job->edges[cell + 1] - run.start, run.step) - 1;
+                at = grid_divide_up(job->edges[cell + 1] - run.start, run.step) - 1;
                 one.start += job->grid->region.col0;
             }
             if (cell >= 0 && w->read[cell] == 0)
@@ -606,7 +279,7 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
     if (job->mode == GRID_CATEGORY)
         grid_tally_settle(w, cells);
     if (job->mode == GRID_MASK)
-        settle_counts(job, w, cells, false);
+        grid_settle_counts(job, w, cells, false);
 }
 
 /* ---- values of a view that reads several rows at once ----------------------------- */
@@ -638,7 +311,7 @@ static void deal_row(GridJob *job, GridWorker *w, const Batch *b, int64_t r, Pat
     if (!support_runs(job, b->rows[r], &w->row, &whole, &runs, &count))
         return;
     for (int64_t x = 0; x < count; x++) {
-        PatternRun common = part_of_run(runs[x], keys.start, keys.start + keys.count);
+        PatternRun common = grid_part_of_run(runs[x], keys.start, keys.start + keys.count);
 
         for (int64_t k = 0; k < common.count; k++)
             w->values[k] = values[common.start + k * common.step - keys.start];

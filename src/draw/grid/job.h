@@ -1,4 +1,4 @@
-/* draw/grid/job.h -- the work of one reduction; private to grid.c and band.c.
+/* draw/grid/job.h -- the work of one reduction; private to this folder.
  *
  * A job passes twice over the bands of source rows behind each row of cells. The first pass counts
  * allowed entries from the pattern's runs (O(runs), exact). The second reads values, of all rows
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/tensor.h"
 #include "draw/grid/grid.h"
 
 #define GRID_CHUNK 4096 /* values read at once */
@@ -73,5 +74,70 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w);
 #define GRID_GROUP 8
 bool grid_reads_groups(const GridJob *job);
 void grid_read_group(GridJob *job, int64_t group, GridWorker *w);
+
+/* ---- of both passes ------------------------------------------------------------ */
+
+/* The row of the view that is displayed there; -1: none. */
+int64_t grid_source_row(const GridJob *job, int64_t displayed);
+/* The runs of source row i; none outside the pattern. False: out of memory, and the job failed. */
+bool    grid_pattern_runs(GridJob *job, const Pattern *p, int64_t i, PatternRow *row);
+/* Moves the counts of a band into its cells and zeroes them. Those of a second pattern give the
+ * cells causes only. */
+void    grid_settle_counts(const GridJob *job, GridWorker *w, GridCell *cells, bool causes_only);
+/* Counts a category of a cell; the cells get their majorities, and the counts are zeroed. */
+void    grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int64_t count);
+void    grid_tally_settle(GridWorker *w, GridCell *cells);
+
+/* ceil(a / b) for positive numbers; a 32-bit division is several times faster and nearly always
+ * enough. */
+static inline int64_t grid_divide_up(int64_t a, int64_t b)
+{
+    int64_t sum = a + b - 1;
+
+    return sum <= (int64_t)UINT32_MAX ? (int64_t)((uint32_t)sum / (uint32_t)b) : sum / b;
+}
+
+/* The part of a run from column lo to before hi; count 0: nothing. */
+static inline PatternRun grid_part_of_run(PatternRun run, int64_t lo, int64_t hi)
+{
+    int64_t skip, end;
+
+    if (run.start >= lo && run.start + (run.count - 1) * run.step < hi)
+        return run;
+    skip = run.start >= lo ? 0 : grid_divide_up(lo - run.start, run.step);
+    end = run.start >= hi ? 0 : min_i64(run.count, grid_divide_up(hi - run.start, run.step));
+    run.count = end > skip ? end - skip : 0;
+    run.start += skip * run.step;
+    return run;
+}
+
+/* The part inside the region, in region columns; count 0: nothing. */
+static inline PatternRun grid_run_inside(const GridJob *job, PatternRun run)
+{
+    run = grid_part_of_run(run, job->grid->region.col0, job->grid->region.col1);
+    run.start -= job->grid->region.col0;
+    return run;
+}
+
+/* The band's counts for entries with these bits: those of the rarest. */
+static inline int64_t *grid_counts_of(const GridJob *job, GridWorker *w, uint8_t bits)
+{
+    int at = 0;
+
+    while (at < GRID_CAUSES - 1 && !(bits & grid_causes_by_rarity[at]))
+        at++;
+    w->causes |= 1u << at;
+    return w->counts + at * job->grid->cols;
+}
+
+/* Place of the excluded column in a run; -1: it is not there. */
+static inline int64_t grid_excluded_at(const GridJob *job, PatternRun run)
+{
+    int64_t from = job->excluded - run.start;
+
+    return job->excluded < 0 || from < 0 || from % run.step || from / run.step >= run.count
+               ? -1
+               : from / run.step;
+}
 
 #endif

@@ -24,17 +24,17 @@ static int signed_ticks(const Panel *panel, int most, double *places, char (*tex
     return count;
 }
 
-/* Powers of ten in the decades below the top. */
+/* Powers of ten in the decades below the top: as such where one of them would be long. */
 static int decade_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
 {
-    double highest = log10(panel->hi);
-    int    count = 0, each = most > 4 ? 1 : most > 2 ? 2 : 3;
+    double highest = log10(panel->hi), lowest = highest - SCALE_DECADES - 1e-9;
+    int    count = 0, each = most > 4 ? 1 : most > 2 ? 2 : 3, top = (int)floor(highest + 1e-9);
+    int    bottom = top - (int)floor((top - lowest) / each) * each;
 
-    for (int power = (int)floor(highest + 1e-9); power >= highest - SCALE_DECADES - 1e-9;
-         power -= each, count++) {
+    for (int power = top; power >= bottom; power -= each, count++) {
         places[count] = fmax(1 + (power - highest) / SCALE_DECADES, 0);
         snprintf(texts[count], sizeof(*texts), "%.3g", pow(10, power));
-        if (power < -3 || power > 4)
+        if (power && (bottom < -3 || top > 4))
             sheet_powers(texts[count], sizeof(*texts));
     }
     return count;
@@ -141,8 +141,12 @@ int sheet_bar_ticks(const Sheet *sheet, int panel, int most, double *places, cha
 }
 
 /* The panels have one bar: a count of layers has the same colour everywhere. */
-static bool have_one_bar(const Figure *f, int a, int b)
+static bool have_one_bar(const Sheet *sheet, int a, int b)
 {
+    const Figure *f = sheet->figure;
+
+    if (sheet->panels[a].apart || sheet->panels[b].apart)
+        return false;
     return figure_shares(f, a, b) ||
            (panel_shows_hops(&f->panels[a]) && panel_shows_hops(&f->panels[b]) &&
             f->panels[a].map == f->panels[b].map);
@@ -156,13 +160,13 @@ bool sheet_has_bar(const Sheet *sheet, int panel)
     while (first > 0 && f->panels[panel].bare) /* all have one */
         first--;
     for (int k = 0; k < first; k++)
-        if (have_one_bar(f, panel, k))
+        if (have_one_bar(sheet, panel, k))
             first = k;
     end = (first / sheet->cols + 1) * sheet->cols;
     if (panel >= end)
         return false;
     for (int k = panel + 1; k < end && k < f->count; k++)
-        if (f->panels[panel].bare || have_one_bar(f, panel, k))
+        if (f->panels[panel].bare || have_one_bar(sheet, panel, k))
             return false;
     return panel_shows_hops(&f->panels[panel])
                ? !sheet->scene.count || sheet_depths(sheet) > 0
@@ -174,7 +178,7 @@ bool sheet_bar_shared(const Sheet *sheet, int panel)
     bool shared = false;
 
     for (int k = 0; k < sheet->figure->count; k++)
-        shared = shared || (k != panel && have_one_bar(sheet->figure, panel, k));
+        shared = shared || (k != panel && have_one_bar(sheet, panel, k));
     return shared && !sheet->figure->panels[panel].bare; /* of bare ones there is but one bar */
 }
 
@@ -183,6 +187,8 @@ const char *sheet_bar_note(const Sheet *sheet, int panel)
     bool shared = sheet_bar_shared(sheet, panel);
     bool log = sheet->scene.count && panel_is_log(&sheet->scene.panels[panel]);
 
+    if (sheet->panels[panel].apart)
+        return log ? "log, own scale" : "own scale";
     return log ? shared ? "log, shared" : "log" : shared ? "shared" : "";
 }
 

@@ -7,7 +7,7 @@
 #include "draw/page/sheet.h"
 
 typedef struct KeyItem {
-    char text[64];
+    char text[96];
     bool swatch;
     bool dot; /* in the swatch */
     Rgb  rgb;
@@ -27,6 +27,15 @@ static int series_items(const Sheet *sheet, KeyItem *items)
         snprintf(items[k].text, sizeof(items->text), "%s", entries[k].series->name);
     }
     return count;
+}
+
+/* Of no cause. */
+static Rgb shade_of(const SheetStyle *style, double strength)
+{
+    Rgb grey = style->hues == HUES_PRINT ? component_colour_in(HUES_PRINT, COMPONENT_OTHER)
+                                         : (Rgb){ 0x99, 0x99, 0x99 };
+
+    return colour_shade(grey, strength, style->dark);
 }
 
 /* The legend's items, then the shades that show the share of a cell. */
@@ -52,8 +61,7 @@ static int key_items(const Sheet *sheet, KeyItem *items)
     items[count++] = (KeyItem){ .text = "share of a cell:" };
     for (int k = 0; k < 3; k++) {
         items[count] = (KeyItem){ .swatch = true };
-        items[count].rgb = colour_shade(component_colour_in(sheet->style.hues, COMPONENT_OTHER),
-                                        shades[k].strength, sheet->style.dark);
+        items[count].rgb = shade_of(&sheet->style, shades[k].strength);
         snprintf(items[count++].text, sizeof(items->text), "%s", shades[k].text);
     }
     return count;

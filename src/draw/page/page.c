@@ -290,8 +290,11 @@ bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *op
                                          "attnscope step MECH -o FILE.apng");
     if (format == FORMAT_TEXT_FILE || format == FORMAT_ANSI_FILE)
         return write_text(figure, format == FORMAT_ANSI_FILE, options, bytes, err);
-    ok = plan(&sheet, figure, options, err) &&
-         write_page(&sheet, format, sheet.layout.width, sheet.layout.height, options, bytes, err);
+    ok = plan(&sheet, figure, options, err);
+    if (ok && options->least_width)
+        *options->least_width = sheet_least_width(&sheet);
+    ok = ok && write_page(&sheet, format, sheet.layout.width, sheet.layout.height, options, bytes,
+                          err);
     if (ok && options->high)
         *options->high = (double)sheet.layout.height / sheet.style.dpi;
     sheet_free(&sheet);
@@ -337,7 +340,7 @@ static bool settle_ranges(const Figure *all, Panel *panels, Error *err)
     CellCount *cells = calloc((size_t)all->count, sizeof(*cells));
     bool       ok;
 
-    figure.shared_scale = true;
+    figure.sharing = SHARE_ALL;
     for (int k = 0; cells && k < all->count; k++)
         cells[k] = (CellCount){ SETTLE_CELLS, SETTLE_CELLS };
     ok = cells ? scene_make(&scene, &figure, cells, err)

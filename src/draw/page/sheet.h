@@ -50,6 +50,7 @@ typedef struct SheetStyle {
 
 typedef struct SheetPanel {
     bool  row_tokens, col_tokens; /* labels are the tokens */
+    bool  apart;                  /* has a bar of its own, as Panel.apart */
     Lines title, caption;
     int   gutter; /* of a plot: the most that its numbers took in a layout; they depend on the
                      height, and the height on them */
@@ -84,8 +85,18 @@ bool       sheet_finish(Sheet *sheet, CanvasKind kind, const char *title,
 double     sheet_points(const SheetStyle *style, double points);
 
 bool sheet_plan(Sheet *sheet, Error *err);
+/* Inches that a sheet of this arrangement must be wide so that its matrices are large enough to be
+ * seen and no word need be cut; 0: this one is; infinite: far more. */
+double sheet_least_width(const Sheet *planned);
 void sheet_draw(Sheet *sheet);
 void sheet_free(Sheet *sheet);
+
+/* Sets the panel's needs from its words, its labels and, once they are known, its cells and
+ * numbers. */
+void        sheet_measure(Sheet *sheet, int panel);
+const char *sheet_axis_name(const Panel *panel, bool rows);
+/* An axis is named once per row and column of panels while the names agree. */
+bool        sheet_names_axis(const Sheet *sheet, int panel, bool rows);
 
 /* One label of an axis: the token or the position shown at index `at`. */
 void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size);
@@ -135,7 +146,8 @@ void sheet_powers(char *text, size_t size);
 void sheet_raise(char *text, size_t size);
 /* The bar is of other panels, too. */
 bool sheet_bar_shared(const Sheet *sheet, int panel);
-/* Second line of a bar's name: "log", "shared", "log, shared"; "": there is none. */
+/* Second line of a bar's name: "log", "shared", "log, shared", "own scale" beside shared ones; "":
+ * there is none. */
 const char *sheet_bar_note(const Sheet *sheet, int panel);
 /* First line of the name of the bar's numbers. */
 void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size);

@@ -113,8 +113,12 @@ static void figure_set_words(lua_State *L, Figure *figure)
         snprintf(figure->caption, sizeof(figure->caption), "%s", caption);
     figure->legend = option_bool(L, 1, "legend", true);
     set_grid(L, figure);
-    figure->shared_scale = option_bool(L, 1, "shared_scale",
-                                       figure->shared_scale || option_string(L, 1, "grid", NULL));
+    if (option_bool(L, 1, "shared_scale", false))
+        figure->sharing = SHARE_ALL;
+    else if (!option_bool(L, 1, "shared_scale", true))
+        figure->sharing = SHARE_NONE;
+    else if (figure->sharing == SHARE_DIFFERENCES && option_string(L, 1, "grid", NULL))
+        figure->sharing = SHARE_QUANTITIES;
 }
 
 /* [-0, +1, v] */
@@ -332,8 +336,9 @@ static const Member figure_options[] = {
     FIELD("width", "number|string",
           "of files: inches, \"6.75in\", \"8.5cm\" or \"900px\"; also of save"),
     FIELD("dpi", "integer", "of files: dots an inch (default 300); also of save"),
-    FIELD("shared_scale", "boolean", "one range of values for the panels of one quantity "
-                                      "(default: true with grid)"),
+    FIELD("shared_scale", "boolean", "one range of values for the panels of one quantity; "
+                                      "false: none, not even for differences (default: true "
+                                      "with grid, but not for a panel that would look empty)"),
     MEMBER_END,
 };
 const Class class_figure_options = { .name = "FigureOptions", .help = "What attn.figure takes.",

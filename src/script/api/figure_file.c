@@ -509,7 +509,7 @@ static void describe_options(lua_State *L, Described *described)
     o->head = -1;
     o->title = field(L, 1, "title", described);
     o->caption = field(L, 1, "caption", described);
-    o->shared_scale = figure->shared_scale;
+    o->sharing = figure->sharing;
     o->rows = figure->rows;
     o->cols = figure->cols;
     o->loose = figure->loose;

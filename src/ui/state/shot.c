@@ -186,7 +186,8 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     Compare *c = &ui->compare;
     bool     first = only && pane_differs(ui, only);
 
-    *shot = (Shot){ .options = { .shared_scale = c->now.effect, .strips.kind = c->look.strips } };
+    *shot = (Shot){ .options = { .sharing = c->now.effect ? SHARE_ALL : SHARE_DIFFERENCES,
+                                 .strips.kind = c->look.strips } };
     for (int i = 0; i < c->count && !only; i++)
         first = first || (c->panes[i].area.h && pane_differs(ui, &c->panes[i]));
     for (int i = 0; i < c->count; i++)
@@ -207,4 +208,6 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     take_notes(shot);
     if (c->look.layout[0] && !only && shot->count > 1)
         sscanf(c->look.layout, "%dx%d", &shot->options.rows, &shot->options.cols);
+    if (shot->options.rows && !c->now.effect) /* as on the screen */
+        shot->options.sharing = SHARE_NONE;
 }

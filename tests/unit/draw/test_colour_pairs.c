@@ -75,6 +75,29 @@ TEST(causes_of_a_pattern_are_apart_in_every_theme)
     }
 }
 
+/* Beside a panel of values, what is not allowed is grey: no cause may be as grey. In print, where
+ * causes are greys, they differ in lightness alone. */
+TEST(causes_are_apart_from_what_is_not_allowed)
+{
+    for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++)
+        for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1) {
+            Rgb    cause = component_colour_in((Hues)hues, (uint8_t)bit);
+            Rgb    masked = colour_masked(hues == HUES_DARK);
+            double x[3], y[3];
+
+            lab_of(cause, x);
+            lab_of(masked, y);
+            if (hues == HUES_PRINT) {
+                CHECK(greys(cause, masked) >= 5, "%s: %.1f", component_name((uint8_t)bit),
+                      greys(cause, masked));
+                continue;
+            }
+            expect_apart((Hues)hues, "cause and not allowed", bit, 0, cause, masked);
+            CHECK(hypot(x[1] - y[1], x[2] - y[2]) >= 10, "%s in hues %d is grey",
+                  component_name((uint8_t)bit), hues);
+        }
+}
+
 TEST(what_found_a_key_is_apart_from_missed_in_every_theme)
 {
     static const double one = 1;

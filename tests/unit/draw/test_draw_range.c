@@ -150,13 +150,19 @@ TEST(a_logarithmic_bar_has_powers_of_ten)
     Panel  panel = { .view = &view, .hi = 0.67, .pool = POOL_MAX, .scale = SCALE_LOG };
 
     assert_int_equal(bar_ticks(&panel, 6, places, texts), 4);
-    assert_string_equal(texts[0], "0.1");
+    assert_string_equal(texts[0], "10\u207B\u00B9"); /* all as powers, or none */
     assert_string_equal(texts[3], "10\u207B\u2074");
     assert_true(fabs(places[0] - (1 - log10(6.7) / 4)) < 1e-9);
     assert_int_equal(bar_ticks(&panel, 2, places, texts), 2);
     panel.hi = 1;
     assert_int_equal(bar_ticks(&panel, 6, places, texts), 5);
     assert_true(places[0] >= 1 && places[4] <= 0);
+    assert_string_equal(texts[0], "1");
+    assert_string_equal(texts[1], "10\u207B\u00B9");
+    panel.hi = 50;
+    assert_int_equal(bar_ticks(&panel, 6, places, texts), 4);
+    assert_string_equal(texts[0], "10");
+    assert_string_equal(texts[3], "0.01");
 }
 
 TEST(bits_have_the_words_of_their_view)
@@ -174,12 +180,17 @@ TEST(bits_have_the_words_of_their_view)
     bit_names_add(&names, &own, COMPONENT_WINDOW | COMPONENT_OTHER);
     assert_string_equal(names.name[0], "convolution");
     assert_string_equal(names.name[5], "attention");
-    assert_null(names.name[1]);
+    assert_string_equal(names.name[1], "");
     bit_names_add(&names, &own, COMPONENT_WINDOW);
     assert_string_equal(names.name[0], "convolution");
-    bit_names_add(&names, &third, COMPONENT_WINDOW);
+    for (int twice = 0; twice < 2; twice++) {
+        bit_names_add(&names, &third, COMPONENT_WINDOW);
+        assert_string_equal(names.name[0], "convolution / position");
+    }
+    third.window = "position of a token in the words before it and after it";
+    bit_names_add(&names, &third, COMPONENT_WINDOW); /* no room */
     assert_string_equal(names.name[0], "window");
-    bit_names_add(&names, &third, COMPONENT_WINDOW); /* and it stays so */
+    bit_names_add(&names, &own, COMPONENT_WINDOW); /* and it stays so */
     assert_string_equal(names.name[0], "window");
 }
 

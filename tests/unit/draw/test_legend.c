@@ -245,6 +245,19 @@ static int check_random(uint32_t *state)
     return swatches;
 }
 
+/* Pairs that no picture has are not made of those of several. */
+TEST(only_overlaps_that_occur_are_named)
+{
+    static const char *const words[] = { "figure", "pattern(window(3) + global([0,-1]))",
+                                         "pattern(block(6) + stride(6))", "-n", "24" };
+    Text                     key = { 0 };
+
+    words_key(words, 5, &key);
+    CHECK(strstr(text_str(&key), "|overlaps: global over window, strided over block|"), "%s",
+          text_str(&key));
+    text_free(&key);
+}
+
 TEST(every_legend_entry_of_random_figures_is_in_the_picture)
 {
     const char *asked = getenv("LEGEND_FIGURES");
