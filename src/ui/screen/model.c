@@ -224,7 +224,7 @@ static int64_t moved(Ui *ui, int64_t at, int by, int64_t count, const char *what
     int64_t to = clamp(at + by, count);
 
     if (to == at && count == 1)
-        ui_hint(ui, "the model has one %s", what);
+        ui_hint(ui, "there is one %s", what);
     else if (to == at)
         ui_hint(ui, "this is the %s %s", by < 0 ? "first" : "last", what);
     return to;
