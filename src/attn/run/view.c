@@ -503,6 +503,15 @@ static bool heads_agree(Run *r, const Pattern *cells, bool bits)
     return same;
 }
 
+/* The causes of a pattern's cells have one name each, in values as in the pattern itself. */
+static void set_support(Run *r, View *v, const Pattern *support)
+{
+    v->support = support;
+    for (View *other = r->views; support && other < v; other++)
+        if (other->support == support && other->components)
+            v->components = other->components;
+}
+
 /* One plane where all heads have the same cells. */
 static View *add_matrix(Run *r, const char *name, ViewKind kind, DType dtype,
                         const Pattern *pattern)
@@ -513,7 +522,7 @@ static View *add_matrix(Run *r, const char *name, ViewKind kind, DType dtype,
     View   *v = view_add(r, name, kind, dtype, shared ? 2 : 3, shared ? shape + 1 : shape);
 
     if (v)
-        v->support = pattern;
+        set_support(r, v, pattern);
     return v;
 }
 
@@ -558,7 +567,7 @@ View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewRead
         return NULL;
     v->read = read;
     v->context = context;
-    v->support = support;
+    set_support(r, v, support);
     return v;
 }
 

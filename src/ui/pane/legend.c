@@ -37,19 +37,25 @@ static bool is_shaded(Ui *ui, Pane *pane)
            !glyphs_name_causes(ui->term, glyphs, &panel, &pane->drawing.grid);
 }
 
+#define NAME_WIDE   24 /* columns of a cause's name */
+#define NAME_NARROW 12
+#define WIDE_TERM   110
+
 static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit, bool shaded)
 {
     Term *term = ui->term;
     Hues  hues = theme_dark(ui->theme) ? HUES_DARK : HUES_USUAL;
     Ink   ink = ink_of(cause_colour_in(hues, view, bit), cause_256(view, bit));
     bool  letters = !term->utf8 || term->colours == TERM_MONO;
+    int   most = term->cols < WIDE_TERM ? NAME_NARROW : NAME_WIDE;
 
     if (shaded && term->colours == TERM_MONO) /* only its name */
-        return x + 2 + term_text(term, y, x, 12, cause_name(view, bit), ui_style(ui, ROLE_TEXT));
+        return x + 2 + term_text(term, y, x, most, cause_name(view, bit), ui_style(ui, ROLE_TEXT));
     term_char(term, y, x,
               !letters ? 0x25A0 : shaded ? '@' : (uint32_t)cause_letter(view, bit),
               (Style){ .fg = ink });
-    return x + 4 + term_text(term, y, x + 2, 12, cause_name(view, bit), ui_style(ui, ROLE_TEXT));
+    return x + 4 + term_text(term, y, x + 2, most, cause_name(view, bit),
+                             ui_style(ui, ROLE_TEXT));
 }
 
 #define LETTERS_HINT ":glyphs ascii names them"

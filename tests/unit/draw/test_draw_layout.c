@@ -344,10 +344,6 @@ TEST(differences_share_one_range)
           "%g, %g", sheet.scene.panels[1].hi, sheet.scene.panels[2].hi);
     assert_true(sheet.needs[0].bar_w && !sheet.needs[1].bar_w && sheet.needs[2].bar_w);
     sheet_free(&sheet);
-    figure->sharing = SHARE_NONE; /* unless somebody wants it otherwise */
-    plan_of(&sheet, figure, 6);
-    assert_true(sheet.needs[0].bar_w && sheet.needs[1].bar_w && sheet.needs[2].bar_w);
-    sheet_free(&sheet);
     figure_free(figure);
 }
 
@@ -478,55 +474,6 @@ TEST(a_shared_scale_is_said_and_leaves_no_panel_dark)
     CHECK(sheet.scene.panels[1].hi < 0.3, "%g", sheet.scene.panels[1].hi);
     assert_true(sheet.needs[0].bar_w && sheet.needs[1].bar_w);
     sheet_free(&sheet);
-    figure_free(figure);
-}
-
-/* Signed values have no logarithmic scale by themselves: a panel that its neighbours' range would
- * leave empty has its own range and its own bar, both said. Asked to share, it shares, and its
- * caption has the values that its colours do not show. */
-TEST(no_panel_is_left_empty_by_a_shared_scale)
-{
-    static const struct {
-        ScaleSharing sharing;
-        float        factor;
-        bool         apart, told;
-    } cases[] = {
-        { SHARE_QUANTITIES, 0.01f, true, false }, { SHARE_QUANTITIES, 0.4f, false, false },
-        { SHARE_ALL, 0.01f, false, true },        { SHARE_NONE, 0.01f, false, false },
-    };
-    static float signs[64], faint[64];
-    View         view, low;
-    Figure      *figure = matrices(&view, 3, "m");
-
-    view.kind = VIEW_SIGNED;
-    view.tensor = tensor_of(DT_F32, 2, view.shape, signs);
-    low = view;
-    low.tensor = tensor_of(DT_F32, 2, view.shape, faint);
-    for (int k = 0; k < 3; k++)
-        panel_init(&figure->panels[k], k == 1 ? &low : &view, NULL, 0, "m");
-    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
-        bool  apart = cases[c].apart, none = cases[c].sharing == SHARE_NONE;
-        Sheet sheet;
-        char  caption[256];
-
-        for (int k = 0; k < 64; k++) {
-            signs[k] = (float)(k % 7) - 3;
-            faint[k] = cases[c].factor * signs[k];
-        }
-        figure->sharing = cases[c].sharing;
-        plan_of(&sheet, figure, 6);
-        assert_int_equal(sheet.scene.panels[1].apart, apart);
-        CHECK((sheet.scene.panels[1].hi < 0.1 * sheet.scene.panels[0].hi) == (apart || none),
-              "%zu: %g, %g", c, sheet.scene.panels[0].hi, sheet.scene.panels[1].hi);
-        assert_int_equal(sheet.needs[0].bar_w > 0, none);
-        assert_int_equal(sheet.needs[1].bar_w > 0, apart || none);
-        assert_true(sheet.needs[2].bar_w > 0);
-        assert_string_equal(sheet_bar_note(&sheet, 1), apart ? "own scale" : none ? "" : "shared");
-        assert_string_equal(sheet_bar_note(&sheet, 2), none ? "" : "shared");
-        panel_caption(&sheet.scene.panels[1], &sheet.scene.grids[1], caption, sizeof(caption));
-        CHECK(!strstr(caption, " of the scale") == !cases[c].told, "%zu: %s", c, caption);
-        sheet_free(&sheet);
-    }
     figure_free(figure);
 }
 

@@ -28,6 +28,22 @@ TEST(all_rows_of_a_short_prompt_vote)
     }
 }
 
+/* The inspector reads weights, the picture shows the pattern: a cause has one name in both. */
+TEST(weights_have_the_names_of_their_pattern)
+{
+    static const char *const of[][2] = { { "moba", "keys of chosen blocks" },
+                                         { "h2o", "older, kept" } };
+
+    for (int k = 0; k < 2; k++) {
+        Fixture     f = fixture_new(24);
+        const View *view = run_view(fixture_run(&f, of[k][0], "", true), "weights");
+
+        assert_true(view && view->components);
+        assert_string_equal(view->components[5], of[k][1]);
+        fixture_free(&f);
+    }
+}
+
 #define N 30
 
 /* A row of a view; the view is there. */
