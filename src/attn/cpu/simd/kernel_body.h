@@ -17,6 +17,9 @@
 /* Long dot products are summed in pieces: rounding grows with a piece's length. */
 #define SCORE_DEPTH 64
 #define FINE_DEPTH 16
+/* Floats beyond those that are read, to prefetch where rows lie one below the other: the hardware
+ * begins anew with every page. */
+#define AHEAD 1024
 
 INLINE Vec vec_load(const float *p)
 {
@@ -335,6 +338,8 @@ static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, in
 {
     enum { GROUP = 4 };
     int64_t x = 0, whole = d - d % WIDTH;
+    bool    neighbours = count > 0 && keys[count - 1] - keys[0] == count - 1;
+    int64_t ahead = neighbours ? AHEAD : 0;
 
     for (; x + GROUP <= count; x += GROUP) {
         const float *row[GROUP];
@@ -350,6 +355,7 @@ static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, in
             UNROLL for (int g = 0; g < GROUP; g++) {
                 Vec now = vec_load(row[g] + t);
 
+                __builtin_prefetch(row[g] + t + ahead);
                 sum[0][g] = vec_fma(a, now, sum[0][g]);
                 sum[1][g] = vec_fma(b, now, sum[1][g]);
             }
@@ -395,6 +401,7 @@ static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ld
             UNROLL for (int g = 0; g < GROUP; g++) {
                 Vec now = vec_load(row[g] + t);
 
+                __builtin_prefetch(row[g] + t + AHEAD);
                 sum[g] = vec_fma(a, now, sum[g]);
                 square[g] = vec_fma(now, now, square[g]);
             }
