@@ -8,7 +8,7 @@
  *
  * With one thread both are processor time, which other programs disturb little.
  *
- *     build/tests/bench/decode [rounds [threads]]
+ *     build/tests/bench/decode [rounds [threads [mechanism]]]
  */
 #include "attn/run.h"
 #include "core/rng.h"
@@ -140,13 +140,16 @@ static void print(Samples *s, int rounds, int threads)
 {
     printf("one query over %d keys, h=%d d=%d f32, %d threads, median of %d rounds\n", KEYS, HEADS,
            SIZE, threads, rounds);
-    for (size_t x = 0; x < STEPS; x++)
+    for (size_t x = 0; x < STEPS; x++) {
+        if (!(s->bytes[x] > 0))
+            continue;
         printf("  %-13s %6.2f MiB  step %7.3f ms, reading alone %7.3f ms, ratio %6.2f  (quartiles "
                "%.2f .. %.2f)\n", steps[x], s->bytes[x] / (1 << 20),
                1e3 * stats_quantile(s->step[x], rounds, 0.5),
                1e3 * stats_quantile(s->reading[x], rounds, 0.5),
                stats_quantile(s->ratio[x], rounds, 0.5), stats_quantile(s->ratio[x], rounds, 0.25),
                stats_quantile(s->ratio[x], rounds, 0.75));
+    }
 }
 
 static Tensor normal(Bench *b, int64_t rows, Rng *rng)
@@ -180,6 +183,7 @@ int main(int argc, char **argv)
     static Samples s;
     int            rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
     int            threads = argc > 2 && atoi(argv[2]) == 1 ? 1 : 2;
+    const char    *only = argc > 3 ? argv[3] : NULL;
     Bench          bench;
 
     now = threads == 1 ? clock_cpu : clock_wall;
@@ -189,7 +193,8 @@ int main(int argc, char **argv)
     }
     for (int round = 0; round < rounds; round++)
         for (size_t x = 0; x < STEPS; x++)
-            take(&bench, &s, x, round);
+            if (!only || !strcmp(only, steps[x]))
+                take(&bench, &s, x, round);
     print(&s, rounds, threads);
     threads_free(bench.threads);
     arena_free(bench.runs);

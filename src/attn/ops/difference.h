@@ -5,8 +5,9 @@
  *     output   = factor * gain * raw / sqrt(mean(raw^2) + eps)
  *
  * Key heads are shared as everywhere.  Value heads come in pairs too, and each pair of them serves
- * equally many pairs of heads in turn.  All in double: the difference of two softmaxes may be far
- * smaller than either, and the norm makes it large again.
+ * equally many pairs of heads in turn.  The difference of two softmaxes may be far smaller than
+ * either, and the norm makes it large again: rows for which float is not exact enough are computed
+ * in double.
  */
 #ifndef ATTN_OPS_DIFFERENCE_H
 #define ATTN_OPS_DIFFERENCE_H

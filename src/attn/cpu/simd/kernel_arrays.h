@@ -53,6 +53,32 @@ static TARGET void array_line(float *x, int64_t count, float factor, float shift
         x[i] = factor * x[i] + shift;
 }
 
+static TARGET int64_t array_subtract(const float *x, int64_t count, float a, const float *y,
+                                     float b, float *w, double *squares)
+{
+    Vec     first = vec_splat(a), second = vec_splat(b), below = vec_splat(0x1p-149f);
+    Vec     square[2] = { vec_splat(0.0f), vec_splat(0.0f) };
+    int64_t i = 0, negative = 0;
+
+    for (; i + WIDTH <= count; i += WIDTH) {
+        Vec more = vec_mul(first, vec_load(x + i)), less = vec_mul(second, vec_load(y + i));
+
+        negative += __builtin_popcountll(bits_reach(vec_sub(less, more), below));
+        vec_store(w + i, vec_sub(more, less));
+        square[0] = vec_fma(more, more, square[0]);
+        square[1] = vec_fma(less, less, square[1]);
+    }
+    *squares += (double)vec_total(vec_add(square[0], square[1]));
+    for (; i < count; i++) {
+        float more = a * x[i], less = b * y[i];
+
+        w[i] = more - less;
+        negative += w[i] < 0;
+        *squares += (double)(more * more) + (double)(less * less);
+    }
+    return negative;
+}
+
 static TARGET float array_squares_near(const float *x, int64_t count)
 {
     Vec     sum[2] = { vec_splat(0.0f), vec_splat(0.0f) };

@@ -16,6 +16,10 @@
 #define STRIP (VECS * WIDTH)
 /* Long dot products are summed in pieces: rounding grows with a piece's length. */
 #define SCORE_DEPTH 64
+#define FINE_DEPTH 16
+/* Floats beyond those that are read, to prefetch where rows lie one below the other: the hardware
+ * begins anew with every page. */
+#define AHEAD 1024
 
 INLINE Vec vec_load(const float *p)
 {
@@ -68,8 +72,9 @@ INLINE Vec poly_exp2(Vec f)
     return vec_fma(p, f, vec_splat(1.0f));
 }
 
-/* TILE_ROWS x (vecs vectors of) scores; `at` is the first column in the panel. */
-INLINE void strip_score(const float *q, int64_t ldq, const float *panel, int64_t d,
+/* TILE_ROWS x (vecs vectors of) scores, in pieces of `depth`; `at` is the first column in the
+ * panel. */
+INLINE void strip_score(const float *q, int64_t ldq, const float *panel, int64_t d, const int depth,
                         const uint64_t *keep, int at, const int vecs, float *s, int64_t lds,
                         float *top)
 {
@@ -77,7 +82,7 @@ INLINE void strip_score(const float *q, int64_t ldq, const float *panel, int64_t
     int64_t from = 0;
 
     do {
-        int64_t to = d - from < SCORE_DEPTH ? d : from + SCORE_DEPTH;
+        int64_t to = d - from < depth ? d : from + depth;
 
         UNROLL for (int r = 0; r < TILE_ROWS; r++)
             UNROLL for (int x = 0; x < vecs; x++)
@@ -126,25 +131,39 @@ INLINE void skip_columns(int from, int to, float *s, int64_t lds)
             vec_store(s + r * lds + at, vec_splat(-INFINITY));
 }
 
-static TARGET void tile_score(const float *q, int64_t ldq, const float *panel, int64_t d,
-                              const uint64_t *keep, int from, int to, float *s, int64_t lds,
-                              float *top)
+INLINE void strips_score(const float *q, int64_t ldq, const float *panel, int64_t d,
+                         const int depth, const uint64_t *keep, int from, int to, float *s,
+                         int64_t lds, float *top)
 {
     int at = from;
 
     skip_columns(0, from, s, lds);
     for (; at + STRIP <= to; at += STRIP)
-        strip_score(q, ldq, panel, d, keep, at, VECS, s, lds, top);
+        strip_score(q, ldq, panel, d, depth, keep, at, VECS, s, lds, top);
     if (VECS > 3 && at + 2 * WIDTH < to) {
-        strip_score(q, ldq, panel, d, keep, at, VECS > 3 ? 3 : 1, s, lds, top);
+        strip_score(q, ldq, panel, d, depth, keep, at, VECS > 3 ? 3 : 1, s, lds, top);
         at += 3 * WIDTH;
     } else if (VECS > 2 && at + WIDTH < to) {
-        strip_score(q, ldq, panel, d, keep, at, VECS > 2 ? 2 : 1, s, lds, top);
+        strip_score(q, ldq, panel, d, depth, keep, at, VECS > 2 ? 2 : 1, s, lds, top);
         at += 2 * WIDTH;
     }
     for (; at < to; at += WIDTH)
-        strip_score(q, ldq, panel, d, keep, at, 1, s, lds, top);
+        strip_score(q, ldq, panel, d, depth, keep, at, 1, s, lds, top);
     skip_columns(at, TILE_KEYS, s, lds);
+}
+
+static TARGET void tile_score(const float *q, int64_t ldq, const float *panel, int64_t d,
+                              const uint64_t *keep, int from, int to, float *s, int64_t lds,
+                              float *top)
+{
+    strips_score(q, ldq, panel, d, SCORE_DEPTH, keep, from, to, s, lds, top);
+}
+
+static TARGET void tile_score_fine(const float *q, int64_t ldq, const float *panel, int64_t d,
+                                   const uint64_t *keep, int from, int to, float *s, int64_t lds,
+                                   float *top)
+{
+    strips_score(q, ldq, panel, d, FINE_DEPTH, keep, from, to, s, lds, top);
 }
 
 INLINE Vec row_top(const float *s, int64_t count)
@@ -319,6 +338,8 @@ static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, in
 {
     enum { GROUP = 4 };
     int64_t x = 0, whole = d - d % WIDTH;
+    bool    neighbours = count > 0 && keys[count - 1] - keys[0] == count - 1;
+    int64_t ahead = neighbours ? AHEAD : 0;
 
     for (; x + GROUP <= count; x += GROUP) {
         const float *row[GROUP];
@@ -334,6 +355,7 @@ static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, in
             UNROLL for (int g = 0; g < GROUP; g++) {
                 Vec now = vec_load(row[g] + t);
 
+                __builtin_prefetch(row[g] + t + ahead);
                 sum[0][g] = vec_fma(a, now, sum[0][g]);
                 sum[1][g] = vec_fma(b, now, sum[1][g]);
             }
@@ -379,6 +401,7 @@ static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ld
             UNROLL for (int g = 0; g < GROUP; g++) {
                 Vec now = vec_load(row[g] + t);
 
+                __builtin_prefetch(row[g] + t + AHEAD);
                 sum[g] = vec_fma(a, now, sum[g]);
                 square[g] = vec_fma(now, now, square[g]);
             }
@@ -676,6 +699,7 @@ static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, 
 const Kernel KERNEL = {
     .name = KERNEL_NAME,
     .score = tile_score,
+    .score_fine = tile_score_fine,
     .softmax = tile_softmax,
     .mix = tile_mix,
     .mix_turned = tile_mix_turned,
@@ -714,6 +738,7 @@ const Kernel KERNEL = {
     .peaks = score_peaks,
     .scale = array_scale,
     .line = array_line,
+    .subtract = array_subtract,
     .largest = array_largest,
     .squares = array_squares,
     .squares_near = array_squares_near,

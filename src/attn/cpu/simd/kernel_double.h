@@ -212,8 +212,10 @@ static TARGET void rows_dot_wide(const double *q, const float *k, int64_t ldk, i
         for (; t + WIDE <= d; t += WIDE) {
             Wide a = wide_load(q + t);
 
-            UNROLL for (int g = 0; g < GROUP; g++)
+            UNROLL for (int g = 0; g < GROUP; g++) {
+                __builtin_prefetch(k + g * ldk + t + AHEAD);
                 part[g] += wide_from(k + g * ldk + t) * a;
+            }
         }
         UNROLL for (int g = 0; g < GROUP; g++)
             wide_store(lane[g], part[g]);
@@ -239,8 +241,10 @@ INLINE void strip_mix_wide(const double *w, const float *v, int64_t ldv, int64_t
     UNROLL for (int x = 0; x < vecs; x++)
         sum[x] = wide_load(acc + x * WIDE);
     for (int64_t j = 0; j < count; j++)
-        UNROLL for (int x = 0; x < vecs; x++)
+        UNROLL for (int x = 0; x < vecs; x++) {
+            __builtin_prefetch(v + j * ldv + x * WIDE + AHEAD);
             sum[x] = wide_fused(w[j], wide_from(v + j * ldv + x * WIDE), sum[x]);
+        }
     UNROLL for (int x = 0; x < vecs; x++)
         wide_store(acc + x * WIDE, sum[x]);
 }

@@ -1,5 +1,8 @@
 /* difference.c -- pairs of heads, the difference of their softmaxes; see attn/ops/difference.h.
  *
+ * Where scores are products, rows are computed in float first (difference_near.c).  What follows
+ * is for those that float does not make exact enough, and for all others.
+ *
  * Keys and values of a pair are widened once, in strips of LANES.  An item of work is a few
  * queries: a worker holds their scores against all keys in both heads, turns them into W, and
  * multiplies W with the values of both heads, some keys at a time.
@@ -8,7 +11,7 @@
  * slices of a fixed size, each with its own softmax; slices are joined in order, so the number of
  * threads changes no bit.
  */
-#include "attn/ops/difference.h"
+#include "attn/cpu/difference/difference.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,6 +43,7 @@ typedef struct Job {
     double                 *keys[2]; /* [wide / LANES][d][LANES] */
     double                 *values;  /* [cols / LANES][m][LANES] */
     Worker                 *workers;
+    const uint8_t          *doubt;   /* [n] rows to compute; NULL: all */
 } Job;
 
 /* Keys of one strip. */
@@ -186,28 +190,38 @@ static void add_distances(const Job *job, const double *weight, int64_t i, int64
     }
 }
 
-static double norm_of(const Job *job, const double *raw)
+static double norm_of(const DifferenceAttend *in, const double *raw)
 {
-    double squares = 0, root;
+    int64_t width = 2 * in->in.v.shape[2];
+    double  squares = 0, root;
 
-    for (int64_t c = 0; c < 2 * job->e; c++)
+    for (int64_t c = 0; c < width; c++)
         squares += raw[c] * raw[c];
-    root = sqrt(squares / (double)(2 * job->e) + job->in->eps);
-    return root > 0 ? job->in->factor / root : 0;
+    root = sqrt(squares / (double)width + in->eps);
+    return root > 0 ? in->factor / root : 0;
 }
 
-static void write_row(const Job *job, int64_t i, const double *raw)
+void difference_normed(const DifferenceAttend *in, const double *raw, double *y)
 {
-    double scale = job->in->norm ? norm_of(job, raw) : 1;
+    double scale = in->norm ? norm_of(in, raw) : 1;
 
-    for (int64_t c = 0; c < 2 * job->e; c++) {
-        int64_t head = difference_head(job->in, job->h, job->pair, c >= job->e);
-        int64_t at = (head * job->n + i) * job->e + c % job->e;
-        double  gain = job->in->norm && job->in->gain ? job->in->gain[c] : 1;
+    for (int64_t c = 0; c < 2 * in->in.v.shape[2]; c++)
+        y[c] = raw[c] * scale * (in->norm && in->gain ? in->gain[c] : 1);
+}
 
-        tensor_f32(&job->out->out)[at] = (float)(raw[c] * scale * gain);
-        if (tensor_given(&job->out->raw))
-            tensor_f32(&job->out->raw)[at] = (float)raw[c];
+void difference_write(const DifferenceAttend *in, DifferenceResult *out, int64_t heads,
+                      int64_t pair, int64_t i, const double *raw)
+{
+    double  scale = in->norm ? norm_of(in, raw) : 1;
+    int64_t n = in->in.q.shape[1], e = in->in.v.shape[2];
+
+    for (int64_t c = 0; c < 2 * e; c++) {
+        int64_t head = difference_head(in, heads, pair, c >= e), at = (head * n + i) * e + c % e;
+        double  gain = in->norm && in->gain ? in->gain[c] : 1;
+
+        tensor_f32(&out->out)[at] = (float)(raw[c] * scale * gain);
+        if (tensor_given(&out->raw))
+            tensor_f32(&out->raw)[at] = (float)raw[c];
     }
 }
 
@@ -218,7 +232,7 @@ static void difference_item(void *context, int64_t item, int worker)
     int64_t    first = item * job->rows, rows = min_i64(job->rows, job->n - first);
     int64_t    keys = difference_keys(job->in, first + rows - 1);
 
-    if (cpu_cancelled(job->run))
+    if (cpu_cancelled(job->run) || (job->doubt && !memchr(job->doubt + first, 1, (size_t)rows)))
         return;
     for (int t = 0; t < 2 && job->plain; t++)
         multiply(job, w, t, first, rows, keys);
@@ -229,7 +243,8 @@ static void difference_item(void *context, int64_t item, int worker)
         int64_t seen = difference_keys(job->in, first + x);
 
         add_distances(job, w->z[0] + x * job->wide, first + x, 0, seen, w->raw + x * job->cols);
-        write_row(job, first + x, w->raw + x * job->cols);
+        difference_write(job->in, job->out, job->h, job->pair, first + x,
+                         w->raw + x * job->cols);
         run_ahead(job->run, 4.0 * (double)seen * (double)(job->d + job->e));
     }
 }
@@ -327,7 +342,7 @@ static void join_slices(const OneRow *o)
         for (int64_t c = 0; c < 2 * job->e; c++)
             o->slice->raw[c] += o->slice[x].raw[c];
     ((int64_t *)job->out->negative.data)[job->pair] = negative;
-    write_row(job, 0, o->slice->raw);
+    difference_write(job->in, job->out, job->h, job->pair, 0, o->slice->raw);
 }
 
 static bool one_row_init(OneRow *o)
@@ -402,17 +417,34 @@ static bool take_memory(Job *job, int count)
     return taken && job->workers && job->values && job->keys[0] && job->keys[1];
 }
 
-/* False: no memory. */
-static bool many_rows(Job *job)
+/* The rows of a pair, in double.  False: no memory. */
+static bool pair_rows(Job *job)
 {
     Run *r = job->run;
 
-    if (!take_memory(job, threads_count(r->threads)))
+    if (!job->workers && !take_memory(job, threads_count(r->threads)))
         return false;
-    for (job->pair = 0; job->pair < job->h / 2 && !run_failed(r); job->pair++) {
-        threads_run(r->threads, job->wide / LANES, widen_item, job);
-        threads_run(r->threads, ceil_div(job->n, job->rows), difference_item, job);
-    }
+    threads_run(r->threads, job->wide / LANES, widen_item, job);
+    threads_run(r->threads, ceil_div(job->n, job->rows), difference_item, job);
+    return true;
+}
+
+/* False: no memory. */
+static bool many_rows(Job *job)
+{
+    NearDifference *near = NULL;
+    Run            *r = job->run;
+    uint8_t        *doubt = arena_zalloc(r->arena, job->n, 1);
+    bool            pays = near_difference_pays(job->in);
+
+    if (pays)
+        near = near_difference_new(r, job->in, job->out);
+    if (!doubt || (pays && !near))
+        return false;
+    job->doubt = near ? doubt : NULL;
+    for (job->pair = 0; job->pair < job->h / 2 && !run_failed(r); job->pair++)
+        if ((!near || near_difference_pair(near, job->pair, doubt)) && !pair_rows(job))
+            return false;
     return true;
 }
 
