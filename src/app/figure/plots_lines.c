@@ -224,26 +224,31 @@ static bool add_cache(Plot *plot, const PlotSubject *subject, Text *missing)
     return s != NULL;
 }
 
+static void add_missing(const PlotSubject *subject, Text *missing)
+{
+    bool ok = subject_ok(subject);
+
+    text_addf(missing, "%s%s: %s", missing->length ? "; " : "", subject->name,
+              !ok                            ? subject_lacks(subject)
+              : *subject->record->step.lacks ? subject->record->step.lacks
+                                             : "known of the run's length alone");
+}
+
 bool plot_fill_cache(Plot *plot, const PlotSubject *subjects, int count, Error *err)
 {
     Text missing = { 0 }, sizes = { 0 };
     bool ok = true;
 
     for (int i = 0; ok && i < count; i++) {
-        bool there = subject_ok(&subjects[i]);
-
-        if (there && cache_points(&subjects[i].record->step))
-            ok = add_cache(plot, &subjects[i], &missing);
-        if (there && cache_points(&subjects[i].record->step)) {
-            text_addf(&sizes, sizes.length ? "" : "by closed form; sizes of the run, n = %lld, at "
-                      "every length", (long long)subjects[i].record->n);
-            add_sizes(&subjects[i], &sizes);
-        } else {
-            text_addf(&missing, "%s%s: %s", missing.length ? "; " : "", subjects[i].name,
-                      !there ? subject_lacks(&subjects[i])
-                      : *subjects[i].record->step.lacks ? subjects[i].record->step.lacks
-                                                        : "known of the run's length alone");
+        if (!subject_ok(&subjects[i]) || !cache_points(&subjects[i].record->step)) {
+            add_missing(&subjects[i], &missing);
+            continue;
         }
+        ok = add_cache(plot, &subjects[i], &missing);
+        if (!sizes.length)
+            text_addf(&sizes, "by closed form; sizes of the run, n = %lld, at every length",
+                      (long long)subjects[i].record->n);
+        add_sizes(&subjects[i], &sizes);
     }
     if (!ok)
         plot_no_memory(err);
