@@ -32,8 +32,8 @@ static const char *const numbers[] = {
 static const char *const texts[] = {
     "mechanism", "asked", "params", "source", "n", "d", "heads", "causal", "position", "seed",
     "device", "precision", "threads", "status", "message", "key", "host", "time", "commit",
-    "record_version", "environment.version", "warnings", "time_ms.samples",
-    "oversubscribed", "decode.way",
+    "record_version", "environment.version", "decode.way", "warnings", "time_ms.samples",
+    "oversubscribed",
 };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
@@ -83,10 +83,10 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->commit);
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
+    flag_cell(t, row_text(row, "decode.way"));
     list_cell(row, "warnings", t);
     list_cell(row, "time_ms.samples", t);
     flag_cell(t, row_flag(row, "oversubscribed"));
-    flag_cell(t, row_text(row, "decode.way"));
     for (int i = 0; i < NUMBERS; i++)
         table_number(t, row_number(row, numbers[i]), 15);
 }
