@@ -297,11 +297,41 @@ local named_records, measure -- of a sweep, see below
 
 local figure = attn.figure
 local units = {
-  time_ms = "time (ms)", ["time_ms.median"] = "time (ms)", memory = "memory (bytes)",
-  ["memory.arena_peak"] = "memory (bytes)", flops = "FLOPs",
-  ["flops.counted"] = "FLOPs", bytes = "traffic (bytes)", ["quality.mass_mean"] = "mass kept",
-  ["quality.output_error"] = "output error",
+  time_ms = "time (ms)", ["time_ms.median"] = "time (ms)", cpu_ms = "processor time (ms)",
+  memory = "memory (bytes)", ["memory.arena_peak"] = "memory (bytes)",
+  ["memory.heap_peak"] = "heap (bytes)", ["memory.device_peak"] = "GPU memory (bytes)",
+  ["memory.rss_peak"] = "memory of the process (bytes)",
+  flops = "FLOPs", ["flops.counted"] = "FLOPs", ["flops.closed_form"] = "FLOPs, closed form",
+  bytes = "traffic (bytes)", ["quality.mass_mean"] = "mass kept",
+  ["quality.output_error"] = "output error", ["quality.total_variation"] = "total variation",
+  ["decode.state_bytes"] = "cache (bytes)",
+  ["decode.kv_bytes_per_token"] = "cache of one token more (bytes)",
+  ["decode.step_bytes"] = "read in a decoding step (bytes)",
+  ["decode.decode_flops"] = "FLOPs of a decoding step",
+  ["decode.counted_flops"] = "FLOPs of the measured step",
+  ["decode.step_ms"] = "time of a decoding step (ms)",
+  ["decode.step_ms.median"] = "time of a decoding step (ms)",
 }
+
+-- The axis of a column: "gpu activity busy (ms)" of "gpu.activity.busy_ms".  A word that the path
+-- repeats stands once.
+local function axis_of(column)
+  if units[column] then
+    return units[column]
+  end
+  local words, before = {}, nil
+  for word in column:gsub("^params%.", ""):gmatch("[^._]+") do
+    if word ~= before then
+      words[#words + 1] = word
+    end
+    before = word
+  end
+  local last = words[#words]
+  if #words > 1 and (last == "bytes" or last == "ms") then
+    words[#words] = "(" .. last .. ")"
+  end
+  return table.concat(words, " ")
+end
 
 -- "Sliding window, window 3, n = 16" of "window(window=3) n=16".
 local function reader_name(name)
@@ -342,6 +372,11 @@ local function setting_of(sweep, x)
   return table.concat(words, ", ")
 end
 
+-- Whether the column is a time that is too long: more threads than processors were free.
+local function is_busy(record, column)
+  return record.oversubscribed == true and column:find("_ms", 1, true) ~= nil
+end
+
 -- Curves of a sweep's records over x, one for each mechanism and setting; equal x give the mean.
 local function curves_of(sweep, x, column)
   expect("table", sweep, "sweep")
@@ -350,21 +385,23 @@ local function curves_of(sweep, x, column)
     local at, cost = measure(point.record, x), measure(point.record, column)
     if point.record.status == "OK" and type(at) == "number" and type(cost) == "number" then
       local curve = by_name[point.name]
-        or { name = reader_name(point.name), n = {}, cost = {}, sums = {} }
+        or { name = reader_name(point.name), n = {}, cost = {}, busy = {}, sums = {} }
       if not by_name[point.name] then
         by_name[point.name], curves[#curves + 1] = curve, curve
       end
-      local sum = curve.sums[at] or { 0, 0 }
+      local sum = curve.sums[at] or { 0, 0, false }
       if not curve.sums[at] then
         curve.sums[at], curve.n[#curve.n + 1] = sum, at
       end
       sum[1], sum[2] = sum[1] + cost, sum[2] + 1
+      sum[3] = sum[3] or is_busy(point.record, column)
     end
   end
   for _, curve in ipairs(curves) do
     table.sort(curve.n)
     for i, at in ipairs(curve.n) do
       curve.cost[i] = curve.sums[at][1] / curve.sums[at][2]
+      curve.busy[i] = curve.sums[at][3]
     end
     curve.sums = nil
   end
@@ -403,11 +440,12 @@ end
 
 -- A curve with records, which give n and cost where the curve leaves them out.
 local function curve_of(curve, records, x, column)
-  local made = { n = {}, cost = {} }
+  local made = { n = {}, cost = {}, busy = {} }
   for _, record in ipairs(records) do
     local at, cost = measure(record, x), measure(record, column)
     if record.status == "OK" and type(at) == "number" and type(cost) == "number" then
       made.n[#made.n + 1], made.cost[#made.cost + 1] = at, cost
+      made.busy[#made.n] = is_busy(record, column)
     end
   end
   if #made.n == 0 and not (curve.n and curve.cost) then
@@ -417,6 +455,9 @@ local function curve_of(curve, records, x, column)
     made[key] = value
   end
   made.records = nil
+  if curve.n or curve.cost then
+    made.busy = nil -- of other points
+  end
   return made
 end
 
@@ -433,7 +474,7 @@ local function with_records(panel)
       records = records_of(records, "records")
       table.move(records, 1, #records, #all + 1, all)
       made.scaling[k] = curve_of(curve, records, panel.x or "n", panel.cost or "time_ms")
-      made.y = panel.y or units[panel.cost or "time_ms"] or panel.cost
+      made.y = panel.y or axis_of(panel.cost or "time_ms")
     end
   end
   made.cost = nil
@@ -480,7 +521,7 @@ local function with_curves(panel)
   if #made.scaling == 0 then
     raise("sweep: none of its %d records has %s and %s", #panel.sweep, x, column)
   end
-  made.x, made.y = x:gsub("_", " "), name or units[column] or column:gsub("[_.]", " ")
+  made.x, made.y = axis_of(x), name or axis_of(column)
   made.setting = panel.setting or setting_of(panel.sweep, x)
   made.measured = panel.measured or machines_of(panel.sweep)
   return made

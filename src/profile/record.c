@@ -13,6 +13,7 @@
 #include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
 #include "core/threads.h"
+#include "profile/machine.h"
 #include "profile/measure.h"
 #include "profile/record.h"
 
@@ -81,6 +82,12 @@ Number record_traffic(Bytes bytes)
     double sum = bytes.read + bytes.written;
 
     return sum > 0 ? number_of(sum) : NUMBER_NONE;
+}
+
+bool record_is_oversubscribed(const Record *record)
+{
+    return record->free_processors.valid &&
+           load_is_over(record->threads, record->free_processors.value);
 }
 
 const char *record_status_name(RecordStatus status)

@@ -156,6 +156,8 @@ typedef struct Record {
 
 void record_free(Record *record); /* also fine on a zeroed one */
 bool record_copy(Record *to, const Record *from, Error *err);
+/* It was timed with more threads than processors were free. */
+bool record_is_oversubscribed(const Record *record);
 const char *record_status_name(RecordStatus status); /* "OK", "OOM", ... */
 RecordStatus record_status_of(ErrorCode code);
 /* Read and written; not valid: no op counted any. */

@@ -103,7 +103,7 @@ static void settings(Json *j, const Record *r)
     jsonw_key_int(j, "threads", r->threads);
     record_key_number(j, "free_processors", r->free_processors);
     jsonw_key_raw(j, "oversubscribed", !r->free_processors.valid ? "null"
-                  : load_is_over(r->threads, r->free_processors.value) ? "true" : "false");
+                  : record_is_oversubscribed(r) ? "true" : "false");
     record_key_string(j, "status", record_status_name(r->status));
     record_key_string(j, "message", r->message);
 }

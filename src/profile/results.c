@@ -79,6 +79,9 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
         .line = strndup(line, length),
         .params = params ? json_dumps(params, JSON_SORT_KEYS | JSON_COMPACT) : strdup("{}"),
         .key = string_of(json, "key", ""),
+        .point = string_of(json, "point", ""),
+        .input_sha256 = string_of(json, "input_sha256", ""),
+        .script_sha256 = string_of(json, "script_sha256", ""),
         .asked = string_of(json, "asked", ""),
         .mechanism = string_of(json, "mechanism", ""),
         .position = string_of(json, "position", "none"),
@@ -489,6 +492,7 @@ static int by_series(const void *a, const void *b)
     order = order ? order : strcmp(x->mechanism, y->mechanism);
     order = order ? order : strcmp(x->params, y->params);
     order = order ? order : strcmp(x->source, y->source);
+    order = order ? order : strcmp(x->input_sha256, y->input_sha256);
     order = order ? order : compare_ints(x->heads, y->heads);
     order = order ? order : compare_ints(x->d, y->d);
     order = order ? order : x->causal - y->causal;
@@ -498,6 +502,7 @@ static int by_series(const void *a, const void *b)
     order = order ? order : compare_ints(x->threads, y->threads);
     order = order ? order : strcmp(x->against, y->against);
     order = order ? order : strcmp(x->version, y->version);
+    order = order ? order : strcmp(x->script_sha256, y->script_sha256);
     order = order ? order : compare_ints(x->n, y->n);
     order = order ? order : compare_ints(x->seed, y->seed);
     order = order ? order : compare_ints(x->process, y->process);
@@ -509,106 +514,6 @@ void results_sort(Results *results)
 {
     if (results->count)
         qsort(results->rows, (size_t)results->count, sizeof(*results->rows), by_series);
-}
-
-static bool same_place(const ResultRow *a, const ResultRow *b)
-{
-    return a->heads == b->heads && a->d == b->d && a->causal == b->causal &&
-           a->threads == b->threads && !strcmp(a->position, b->position) &&
-           !strcmp(a->device, b->device) && !strcmp(a->precision, b->precision) &&
-           !strcmp(a->source, b->source);
-}
-
-bool row_same_setting(const ResultRow *a, const ResultRow *b)
-{
-    return same_place(a, b) && !strcmp(a->version, b->version) && !strcmp(a->against, b->against);
-}
-
-static bool same_mechanism(const ResultRow *a, const ResultRow *b)
-{
-    return !strcmp(a->mechanism, b->mechanism) && !strcmp(a->params, b->params);
-}
-
-bool row_same_series(const ResultRow *a, const ResultRow *b)
-{
-    return same_mechanism(a, b) && row_same_setting(a, b);
-}
-
-bool row_same_comparison(const ResultRow *a, const ResultRow *b)
-{
-    return row_same_series(a, b) && a->n == b->n;
-}
-
-bool row_same_point(const ResultRow *a, const ResultRow *b)
-{
-    return same_mechanism(a, b) && same_place(a, b) && a->n == b->n && a->seed == b->seed;
-}
-
-static int add_texts(const char *what, const char *a, const char *b, Text *out)
-{
-    if (!strcmp(a, b))
-        return 0;
-    text_addf(out, "%s%s (%.80s and %.80s)", out->length ? ", " : "", what, *a ? a : "none",
-              *b ? b : "none");
-    return 1;
-}
-
-static int add_ints(const char *what, int64_t a, int64_t b, Text *out)
-{
-    if (a == b)
-        return 0;
-    text_addf(out, "%s%s (%lld and %lld)", out->length ? ", " : "", what, (long long)a,
-              (long long)b);
-    return 1;
-}
-
-/* An option without which a number of the record is null. */
-static int add_option(const char *flag, const char *path, const ResultRow *a, const ResultRow *b,
-                      Text *out)
-{
-    bool first = row_number(a, path).valid;
-
-    if (!a->ok || !b->ok || first == row_number(b, path).valid)
-        return 0;
-    text_addf(out, "%s%s (the %s alone)", out->length ? ", " : "", flag,
-              first ? "first" : "second");
-    return 1;
-}
-
-/* An option of which only the command tells: its value is part of the fingerprint. */
-static int add_worded(const char *flag, const ResultRow *a, const ResultRow *b, Text *out)
-{
-    char of_a[32], of_b[32];
-
-    if (!row_command(a) || !row_command(b))
-        return 0;
-    row_option(a, flag, of_a, sizeof(of_a));
-    row_option(b, flag, of_b, sizeof(of_b));
-    return add_texts(flag, of_a, of_b, out);
-}
-
-int row_differences(const ResultRow *a, const ResultRow *b, Text *out)
-{
-    Text said = { 0 };
-    int  count = 3 * add_texts("mechanism", a->mechanism, b->mechanism, &said);
-
-    count += count ? 0 : add_texts("parameters", a->params, b->params, &said);
-    count += add_ints("n", a->n, b->n, &said) + add_ints("d", a->d, b->d, &said) +
-             add_ints("heads", a->heads, b->heads, &said) +
-             add_ints("seed", a->seed, b->seed, &said) +
-             add_ints("threads", a->threads, b->threads, &said) +
-             add_texts("causal", a->causal ? "true" : "false", b->causal ? "true" : "false",
-                       &said) +
-             add_texts("position", a->position, b->position, &said) +
-             add_texts("device", a->device, b->device, &said) +
-             add_texts("precision", a->precision, b->precision, &said) +
-             add_texts("input", a->source, b->source, &said) +
-             add_option("--quality", "quality.output_error", a, b, &said) +
-             add_option("--decode", "decode.state_bytes", a, b, &said) +
-             add_worded("--repeat", a, b, &said) + add_worded("--within", a, b, &said);
-    text_add(out, text_str(&said));
-    text_free(&said);
-    return count;
 }
 
 int key_point_length(const char *key)
@@ -644,6 +549,11 @@ const char *row_flag(const ResultRow *row, const char *path)
     const json_t *value = look_up(row->json, path);
 
     return json_is_true(value) ? "true" : json_is_false(value) ? "false" : NULL;
+}
+
+const char *row_text(const ResultRow *row, const char *path)
+{
+    return json_string_value(look_up(row->json, path));
 }
 
 const char *row_command(const ResultRow *row)

@@ -16,6 +16,8 @@ typedef struct ResultRow {
     char       *line;    /* as in the file; owned */
     char       *params;  /* compact JSON with sorted keys; owned */
     const char *key;     /* "9f3c...@0.1.0"; "": none.  Borrowed from json, as all below */
+    const char *point;   /* fingerprint of what is measured; "": an older record, or none */
+    const char *input_sha256, *script_sha256; /* contents; "": not known, or no script */
     const char *asked;   /* "sinkhorn(sortcut=2)": the word it was asked by; "": unknown */
     const char *mechanism, *position, *device, *precision, *source, *status, *message, *version;
     const char *cpu, *gpu; /* "": no name; gpu: it ran on none */
@@ -73,6 +75,8 @@ void results_note_oversubscribed(const Results *a, const Results *b, Text *out);
 Number row_number(const ResultRow *row, const char *path);
 /* "true" or "false"; NULL when absent or null. */
 const char *row_flag(const ResultRow *row, const char *path);
+/* A text, such as decode.way; NULL when absent or null. */
+const char *row_text(const ResultRow *row, const char *path);
 char  *row_list(const ResultRow *row, const char *path); /* JSON, the caller's; NULL: no list */
 int    row_sample_count(const ResultRow *row); /* of time_ms.samples */
 /* The command that measured it, options as "--repeat=2"; NULL: the record has none. */
@@ -87,8 +91,10 @@ bool row_same_series(const ResultRow *a, const ResultRow *b);
 bool row_same_setting(const ResultRow *a, const ResultRow *b);
 /* The same point but for seed and process: their repetitions. */
 bool row_same_comparison(const ResultRow *a, const ResultRow *b);
-/* The same point, perhaps of another version, by what the records say. */
-bool row_same_point(const ResultRow *a, const ResultRow *b);
+/* The same point, perhaps of another version of the program or of a script: the one place that says
+ * which fields identify it (docs/records.md).  counted: repeated more or less often, too, which
+ * changes no counted number. */
+bool row_same_point(const ResultRow *a, const ResultRow *b, bool counted);
 /* Appends what differs between two points, "d (64 and 32)", and returns how many things, of which
  * the mechanism counts three; 0: the records do not say. */
 int row_differences(const ResultRow *a, const ResultRow *b, Text *out);

@@ -269,6 +269,42 @@ case("plots of measured numbers", function()
   raises("n and cost", attn.figure, { panels = { { scaling = { { n = { 1 } } } } } })
 end)
 
+-- Records as a sweep has them, of three lengths; the second was measured on a busy machine.
+local function decoded()
+  local records = {}
+  for i, n in ipairs { 64, 128, 256 } do
+    records[i] = { mechanism = "full", status = "OK", n = n, params = {}, oversubscribed = i == 2,
+      time_ms = { median = i }, decode = { state_bytes = 20480 * i, decode_flops = 10 * n,
+        step_ms = { median = i } }, gpu = { activity = { busy_ms = i } } }
+  end
+  return records
+end
+
+case("axes of a sweep's numbers", function()
+  local function text(cost)
+    return attn.figure { panels = { { sweep = decoded(), cost = cost } } }:text { width = 80 }
+  end
+  assert(text("decode.decode_flops"):find("FLOPs of a decoding step over n", 1, true))
+  assert(text("decode.step_ms"):find("time of a decoding step over n", 1, true))
+  local bytes = text "decode.state_bytes"
+  assert(bytes:find("cache over n", 1, true) and bytes:find("%d+Ki") and not bytes:find("%d+k"))
+  assert(text("gpu.activity.busy_ms"):find("gpu activity busy (ms)", 1, true))
+end)
+
+case("times of a busy machine", function()
+  local busy = "more threads than processors were free"
+  local function caption(panel)
+    return attn.figure { panels = { panel } }:text { width = 200 }
+  end
+  assert(caption({ sweep = decoded() }):find(busy, 1, true))
+  assert(not caption({ sweep = decoded(), cost = "decode.state_bytes" }):find(busy, 1, true))
+  local curve = { name = "own", n = { 1, 2 }, cost = { 1, 4 } }
+  assert(not caption({ scaling = { curve } }):find(busy, 1, true))
+  curve.busy = { false, true }
+  assert(caption({ scaling = { curve } }):find(busy, 1, true))
+  assert(caption({ scaling = { { name = "own", records = decoded() } } }):find(busy, 1, true))
+end)
+
 case("curves", function()
   local r = assert(attn.run("linformer", { input = attn.random { n = 20, d = 4 }, k = 3 }))
   local other = assert(attn.run("full", { input = attn.random { n = 20, d = 4 } }))

@@ -1046,6 +1046,7 @@ function Sweep:jsonl(path) end
 ---@field cost? number[] at each of them
 ---@field low? number[] lower end of an interval of each cost
 ---@field high? number[] upper end
+---@field busy? boolean[] which costs were measured on a busy machine: their points are ringed, and the caption says so
 ---@field records? attnscope.Record[]|attnscope.Result[] where they were measured, and n and cost, where these are left out
 ---@field claim? number exponent of n that is claimed, drawn dashed
 

@@ -14,6 +14,25 @@ static bool fits_of_call(const Results *rows, const Call *call, SeriesFit **fits
            fit_series(rows, (int)drop, fits, count, err);
 }
 
+/* fit --decode without such numbers would print an empty table. */
+static bool check_decode(const Results *rows, const Call *call, Error *err)
+{
+    return !call->values[OPT_DECODE] || rows_decode(rows) ||
+           error_set(err, ERR_DATA, "no record knows what one token more costs: sweep --decode "
+                     "measures it");
+}
+
+/* Of a sweep the growth of the run stands first. */
+static void show_decode(const Results *rows, const Call *call, const SeriesFit *fits, int count,
+                        TableStyle style, Text *out)
+{
+    if (call->values[OPT_EXPONENTS] && style != TABLE_CSV) {
+        fits_table(rows, fits, count, style, call_room(call), out);
+        text_add(out, "\n");
+    }
+    fits_decode_table(rows, fits, count, style, call_room(call), out);
+}
+
 bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle style, Text *out,
                Error *err)
 {
@@ -30,6 +49,8 @@ bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle s
         fits_json(rows, fits, count, out);
     else if (systems)
         systems_table(rows, fits, count, style, out);
+    else if (call->values[OPT_DECODE] && rows_decode(rows))
+        show_decode(rows, call, fits, count, style, out);
     else
         fits_table(rows, fits, count, style, call_room(call), out);
     free(fits);
@@ -55,16 +76,19 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
                            call->values[OPT_NOCAPTION] ? "" : call->values[OPT_CAPTION] };
     PngOptions   options = { 0 };
     FigureFormat format;
+    FitsOf       of = systems ? FITS_SYSTEMS : FITS_SERIES;
     SeriesFit   *fits;
     int          count;
     bool         ok;
 
+    if (of == FITS_SERIES && call->values[OPT_DECODE] && rows_decode(rows))
+        of = FITS_DECODE;
     if (!call_png_options(call, &options, err) || !figure_format(path, &options, &format, err) ||
         !fits_of_call(rows, call, &fits, &count, err))
         return false;
     options.metadata = metadata;
     ok = count || systems
-             ? exponents_file(rows, fits, count, systems, &words, format, &options, bytes, err)
+             ? exponents_file(rows, fits, count, of, &words, format, &options, bytes, err)
              : error_set(err, ERR_DATA, "no point was measured: there is nothing to draw");
     free(fits);
     return ok;
@@ -159,7 +183,7 @@ bool command_fit(Session *s, const Call *call, Text *out, Error *err)
     ok = ok && results_latest(&rows, err);
     if (ok) {
         results_sort(&rows);
-        ok = check_measured(&rows, call, err);
+        ok = check_measured(&rows, call, err) && check_decode(&rows, call, err);
         for (int i = 0; ok && i < call->file_count; i++)
             ok = write_file(&rows, call, call->files[i], out, err);
         if (ok && call->file_count) {

@@ -624,6 +624,7 @@ static void json_means(const ModelRun *r, Json *j)
         if (v) {
             json_value(r, v, j);
             json_set(j, "layers", r->layer_sets[v - 1], r->m->config.layers);
+            json_set(j, "heads", r->head_sets[v - 1], r->m->config.heads);
         }
         for (int m = 0; m < MODEL_MEASURES; m++) {
             ModelSpread s = model_spread(r, v, (ModelMeasure)m);

@@ -178,6 +178,8 @@ static bool chart(const SweepSpec *spec, const Call *call, const Results *rows, 
 
     if (spec->table)
         words[count++] = "--table";
+    if (spec->decode)
+        words[count++] = "--decode";
     if (call->values[OPT_DROP]) {
         words[count++] = "--drop";
         words[count++] = call->values[OPT_DROP];

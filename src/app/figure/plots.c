@@ -327,6 +327,17 @@ static const char *axis_of(PlotKind kind)
     }
 }
 
+/* Says it in the words beside the bar. */
+static bool mark_busy(PlotSeries *s, int at, const Record *r)
+{
+    size_t used = strlen(s->labels[at]);
+
+    if (!record_is_oversubscribed(r))
+        return true;
+    snprintf(s->labels[at] + used, sizeof(s->labels[at]) - used, ", busy");
+    return plot_busy(s, at);
+}
+
 static bool add_bars(Plot *plot, PlotKind kind, int series, const char *name,
                      const PlotSubject *subjects, int count)
 {
@@ -345,7 +356,11 @@ static bool add_bars(Plot *plot, PlotKind kind, int series, const char *name,
         s->high[i] = bar.high.valid ? bar.high.value : (double)NAN;
         if (bar.value.valid)
             value_text(kind, bar.value.value, s->labels[i], sizeof(s->labels[i]));
-        else if (kind == PLOT_MEMORY && series == 2 && subject_ok(&subjects[i]))
+        if (kind == PLOT_TIME && bar.value.valid && !mark_busy(s, i, subjects[i].record))
+            return false;
+        if (bar.value.valid)
+            continue;
+        if (kind == PLOT_MEMORY && series == 2 && subject_ok(&subjects[i]))
             snprintf(s->labels[i], sizeof(s->labels[i]), "run on the CPU");
         else
             snprintf(s->labels[i], sizeof(s->labels[i]), "%s", subject_lacks(&subjects[i]));

@@ -51,6 +51,7 @@ typedef struct ScalingCurve {
     const char   *name;
     const double *n, *cost; /* count each; a cost that is NaN was not measured */
     const double *low, *high; /* interval of each cost, drawn as whiskers; NULL: none */
+    const bool   *busy; /* of each: more threads than processors were free; NULL: none */
     int           count;
     double        claim;    /* exponent of n that is claimed; NaN: none */
     const char   *claimed;  /* in words, "O(n log n)"; NULL: "n^1.5" of the exponent */

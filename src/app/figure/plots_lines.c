@@ -1,6 +1,7 @@
 /* plots_lines.c -- memory over time, rooflines, and costs over n; see plots.h. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/figure/plots.h"
@@ -120,17 +121,17 @@ static bool fill_several(Plot *plot, const PlotSubject *subjects, int count, Err
     share = most > FAR_APART * least;
     for (int i = 0; i < count; i++) {
         const MemoryTimeline *line = line_of(&subjects[i]);
-        char                  name[64];
+        char                  name[PLOT_NAME];
 
         if (!line) {
             text_addf(&missing, "; %s: %s", subjects[i].name, subject_lacks(&subjects[i]));
             continue;
         }
         if (share)
-            snprintf(name, sizeof(name), "%.44s, %.3g ms", subjects[i].name,
+            snprintf(name, sizeof(name), "%.100s, %.3g ms", subjects[i].name,
                      1e3 * seconds_of(line));
         else
-            snprintf(name, sizeof(name), "%.60s", subjects[i].name);
+            snprintf(name, sizeof(name), "%.120s", subjects[i].name);
         if (!add_level(plot, name, line, line->arena, share ? 100 / seconds_of(line) : 1e3)) {
             text_free(&missing);
             return plot_no_memory(err);
@@ -170,6 +171,40 @@ static int cache_points(const StepRecord *step)
     return count;
 }
 
+/* The value of a whole parameter; 0: unknown. */
+static int64_t param_of(const Record *r, const char *name)
+{
+    char        key[64];
+    const char *at;
+
+    snprintf(key, sizeof(key), "\"%.50s\":", name);
+    at = r->params ? strstr(r->params, key) : NULL;
+    return at ? strtoll(at + strlen(key), NULL, 10) : 0;
+}
+
+/* The name has it already: "window(window=28)", "Sliding window, window 28". */
+static bool names_size(const char *subject, const char *name)
+{
+    const char *at = strpbrk(subject, "(,");
+
+    return at && strstr(at, name);
+}
+
+/* The sizes that make the cache, which the names lack: those left out, and what 0 stands for. */
+static void add_sizes(const PlotSubject *subject, Text *out)
+{
+    const Record    *r = subject->record;
+    const Mechanism *m = mechanism_find(r->mechanism);
+    int64_t          size = m && m->size ? param_of(r, m->size) : 0;
+
+    if (m && m->size && names_size(subject->name, m->size))
+        return;
+    if (r->notes && *r->notes)
+        text_addf(out, "; %s: %.*s", subject->name, (int)strcspn(r->notes, "\n"), r->notes);
+    else if (size > 0)
+        text_addf(out, "; %s: %s %lld", subject->name, m->size, (long long)size);
+}
+
 static bool add_cache(Plot *plot, const PlotSubject *subject, Text *missing)
 {
     const StepRecord *step = &subject->record->step;
@@ -189,21 +224,31 @@ static bool add_cache(Plot *plot, const PlotSubject *subject, Text *missing)
     return s != NULL;
 }
 
+static void add_missing(const PlotSubject *subject, Text *missing)
+{
+    bool ok = subject_ok(subject);
+
+    text_addf(missing, "%s%s: %s", missing->length ? "; " : "", subject->name,
+              !ok                            ? subject_lacks(subject)
+              : *subject->record->step.lacks ? subject->record->step.lacks
+                                             : "known of the run's length alone");
+}
+
 bool plot_fill_cache(Plot *plot, const PlotSubject *subjects, int count, Error *err)
 {
-    Text missing = { 0 };
+    Text missing = { 0 }, sizes = { 0 };
     bool ok = true;
 
     for (int i = 0; ok && i < count; i++) {
-        bool there = subject_ok(&subjects[i]);
-
-        if (there && cache_points(&subjects[i].record->step))
-            ok = add_cache(plot, &subjects[i], &missing);
-        else
-            text_addf(&missing, "%s%s: %s", missing.length ? "; " : "", subjects[i].name,
-                      !there ? subject_lacks(&subjects[i])
-                      : *subjects[i].record->step.lacks ? subjects[i].record->step.lacks
-                                                        : "known of the run's length alone");
+        if (!subject_ok(&subjects[i]) || !cache_points(&subjects[i].record->step)) {
+            add_missing(&subjects[i], &missing);
+            continue;
+        }
+        ok = add_cache(plot, &subjects[i], &missing);
+        if (!sizes.length)
+            text_addf(&sizes, "by closed form; sizes of the run, n = %lld, at every length",
+                      (long long)subjects[i].record->n);
+        add_sizes(&subjects[i], &sizes);
     }
     if (!ok)
         plot_no_memory(err);
@@ -213,8 +258,10 @@ bool plot_fill_cache(Plot *plot, const PlotSubject *subjects, int count, Error *
     plot->x.log = plot->y.log = true;
     snprintf(plot->x.name, sizeof(plot->x.name), "tokens");
     snprintf(plot->y.name, sizeof(plot->y.name), "cache (bytes)");
-    snprintf(plot->note, sizeof(plot->note), "%.200s", text_str(&missing));
+    snprintf(plot->note, sizeof(plot->note), "%.400s%s%.200s", text_str(&sizes),
+             missing.length ? "; " : "", text_str(&missing));
     text_free(&missing);
+    text_free(&sizes);
     return ok;
 }
 
@@ -260,6 +307,8 @@ static int add_points(Plot *plot, const PlotSubject *subject)
             continue;
         s->x[at] = intensity;
         s->y[at] = rate;
+        if (record_is_oversubscribed(r) && !plot_busy(s, at))
+            return -1;
         snprintf(s->labels[at++], sizeof(s->labels[0]), "%s",
                  is_named(r, i) ? "" : r->stages[i].name);
     }
@@ -414,6 +463,9 @@ static bool add_curve(Plot *plot, const ScalingCurve *c)
     }
     if (s)
         s->whiskers = interval;
+    for (int i = 0; s && c->busy && i < c->count; i++)
+        if (c->busy[i] && !plot_busy(s, i))
+            return false;
     return s != NULL;
 }
 

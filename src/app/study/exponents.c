@@ -16,6 +16,7 @@ typedef struct Rows {
     const Results   *results;
     const SeriesFit *fits;
     int              count;
+    FitsOf           of;
     ExponentRow     *rows; /* owned, with name and claim of each */
     int              used, room;
     bool             failed;
@@ -69,21 +70,25 @@ static void add_claimed_slope(ExponentRow *row, const SeriesFit *f, Growth claim
     row->claims[row->claim_count++] = at;
 }
 
-static void set_exponents(ExponentRow *row, const SeriesFit *f)
+static void set_exponents(ExponentRow *row, const SeriesFit *f, FitsOf of)
 {
-    static const FitOf of[EXPONENTS] = { FIT_FLOPS, FIT_TIME, FIT_MEMORY };
+    static const FitOf run[EXPONENTS] = { FIT_FLOPS, FIT_TIME, FIT_MEMORY };
+    static const FitOf step[EXPONENTS] = { FIT_STEP_FLOPS, FIT_STEP_TIME, FIT_STEP_BYTES };
+    bool               none = true;
 
     for (int i = 0; i < EXPONENTS; i++) {
-        const Fit *fit = &f->plain[of[i]];
+        const Fit *fit = &f->plain[of == FITS_DECODE ? step[i] : run[i]];
 
         row->measured[i] = (Exponent){ .value = fit->alpha.value,
                                        .lo = fit->lo.value,
                                        .hi = fit->hi.value,
                                        .valid = fit->alpha.valid,
                                        .bounded = fit->lo.valid && fit->hi.valid };
+        none = none && (!fit->alpha.valid || i == EXPONENT_MEMORY);
     }
-    if (!f->plain[FIT_FLOPS].alpha.valid && !f->plain[FIT_TIME].alpha.valid)
-        row->note = "one length only: no slope";
+    if (none)
+        row->note = of == FITS_DECODE && f->points > 1 ? "cost of a step not known"
+                                                       : "one length only: no slope";
 }
 
 /* ---- series ----------------------------------------------------------------- */
@@ -108,14 +113,16 @@ static void add_series_rows(Rows *r)
         ExponentRow     *row;
 
         chart_name(r->results, f->row, &name);
-        claim_words(m ? m->claim_time : "-", &claim);
+        if (r->of == FITS_SERIES)
+            claim_words(m ? m->claim_time : "-", &claim);
         row = new_row(r, text_str(&name), text_str(&claim));
         text_free(&name);
         text_free(&claim);
         if (!row)
             return;
-        set_exponents(row, f);
-        add_claimed_slope(row, f, f->claim[FIT_TIME]);
+        set_exponents(row, f, r->of);
+        if (r->of == FITS_SERIES)
+            add_claimed_slope(row, f, f->claim[FIT_TIME]);
     }
 }
 
@@ -144,7 +151,7 @@ static void measured_exponents(Rows *r, const System *system, const SeriesFit *f
     text_free(&name);
     if (!row)
         return;
-    set_exponents(row, f);
+    set_exponents(row, f, r->of);
     for (int s = 0; s < SURVEYS; s++)
         add_claimed_slope(row, f, claim_growth(system->claims[s].complexity));
 }
@@ -214,7 +221,20 @@ static void add_machine_words(const Rows *r, bool threads, Text *out)
         text_addf(out, ", %lld thread%s", (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
 }
 
-static void caption(const Rows *r, bool systems, Text *out)
+static void caption_busy(const Rows *r, Text *out)
+{
+    int busy = 0, all = 0;
+
+    for (int i = 0; i < r->results->count; i++) {
+        all += r->results->rows[i].ok;
+        busy += r->results->rows[i].ok && r->results->rows[i].oversubscribed;
+    }
+    if (busy)
+        text_addf(out, "; %d of %d times are too long: more threads than processors were free",
+                  busy, all);
+}
+
+static void caption(const Rows *r, Text *out)
 {
     const ResultRow *row = r->count ? r->fits[0].row : NULL;
     int64_t          from = INT64_MAX, to = 0;
@@ -223,7 +243,8 @@ static void caption(const Rows *r, bool systems, Text *out)
         from = r->fits[i].from < from ? r->fits[i].from : from;
         to = r->fits[i].to > to ? r->fits[i].to : to;
     }
-    text_add(out, "Slope of log cost on log n");
+    text_addf(out, "Slope of log cost%s on log n",
+              r->of == FITS_DECODE ? " of one token more" : "");
     if (row) {
         text_addf(out,
                   ", n = %lld to %lld; d = %lld, heads = %lld, threads = %lld; %s; attnscope "
@@ -232,15 +253,16 @@ static void caption(const Rows *r, bool systems, Text *out)
                   (long long)row->threads, row->source, row->version);
         add_machine_words(r, false, out);
     }
+    caption_busy(r, out);
     if (r->count && r->fits[0].drop)
         text_addf(out, ", without the %d smallest n of each row", r->fits[0].drop);
     text_add(out, ".");
-    for (int i = 0; i < r->count; i++)
+    for (int i = 0; i < r->count && r->of != FITS_DECODE; i++)
         if (r->fits[i].claim[FIT_TIME].log) {
             text_add(out, " A claimed log n is shown as its slope at the middle length.");
             break;
         }
-    for (int s = 0; systems && s < SURVEYS; s++)
+    for (int s = 0; r->of == FITS_SYSTEMS && s < SURVEYS; s++)
         text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));
 }
 
@@ -266,20 +288,24 @@ static bool draw_chart(const ExponentChart *chart, FigureFormat format, const Pn
     return ok;
 }
 
-bool exponents_file(const Results *results, const SeriesFit *fits, int count, bool systems,
+bool exponents_file(const Results *results, const SeriesFit *fits, int count, FitsOf of,
                     const ChartWords *words, FigureFormat format, const PngOptions *options,
                     Text *bytes, Error *err)
 {
-    Rows          rows = { .results = results, .fits = fits, .count = count };
+    static const char *const titles[] = {
+        [FITS_SERIES] = "Claimed and measured growth",
+        [FITS_SYSTEMS] = "Claimed and measured growth of the surveys' systems",
+        [FITS_DECODE] = "Growth of one token more",
+    };
+    Rows          rows = { .results = results, .fits = fits, .count = count, .of = of };
     Text          text = { 0 }, measured = { 0 };
-    ExponentChart chart = { .title = systems ? "Claimed and measured growth of the surveys' systems"
-                                             : "Claimed and measured growth" };
+    ExponentChart chart = { .title = titles[of], .step = of == FITS_DECODE };
     bool          ok;
 
-    systems ? add_system_rows(&rows) : add_series_rows(&rows);
+    of == FITS_SYSTEMS ? add_system_rows(&rows) : add_series_rows(&rows);
     if (words->title)
         chart.title = words->title;
-    caption(&rows, systems, &text);
+    caption(&rows, &text);
     add_machine_words(&rows, true, &measured);
     chart.caption = words->caption ? words->caption : text_str(&text);
     chart.measured = text_str(&measured);

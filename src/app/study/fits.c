@@ -12,8 +12,11 @@
 #include "app/figure/picture.h"
 #include "app/study/sweep.h"
 
-static const char *const paths[FIT_OF] = { "time_ms.median", "flops.counted",
-                                           "memory.arena_peak" };
+static const char *const paths[FIT_OF] = {
+    "time_ms.median",         "flops.counted",       "memory.arena_peak",
+    "decode.step_ms.median",  "decode.decode_flops", "decode.step_bytes",
+    "decode.state_bytes",
+};
 
 /* ---- one series ------------------------------------------------------------- */
 
@@ -23,7 +26,7 @@ static void take_claims(SeriesFit *f)
 
     for (int of = 0; of < FIT_OF; of++) {
         f->claim[of] = (Growth){ .power = -1 };
-        if (m && m->claim_exponent > 0 &&
+        if (of < FIT_RUN && m && m->claim_exponent > 0 &&
             (of != FIT_MEMORY || !strcmp(m->claim_memory, m->claim_time)))
             f->claim[of] = (Growth){ m->claim_exponent, strstr(m->claim_time, "log") != NULL };
     }
@@ -220,28 +223,39 @@ static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table
         table_cell(t, "%s", exponent_text(fit, text, sizeof(text)));
     }
     table_cell(t, "%s", fit->alpha.valid ? fit_model_name(fit->best) : "n/a");
-    verdict_cell(fit_verdict(f, of, f->claim[of]), style, t);
+    if (of < FIT_RUN || style == TABLE_CSV) /* a step has no claim */
+        verdict_cell(fit_verdict(f, of, f->claim[of]), style, t);
 }
 
-static const char *const of_names[FIT_OF] = { "time", "FLOPs", "memory" };
-static const char *const of_keys[FIT_OF] = { "time", "flops", "memory" };
+static const char *const of_names[FIT_OF] = { "time", "FLOPs", "memory", "step ms", "step FLOPs",
+                                              "step reads", "cache" };
+static const char *const of_keys[FIT_OF] = { "time", "flops", "memory", "step_ms", "decode_flops",
+                                             "step_bytes", "state_bytes" };
+
+static void fit_head_csv(FitOf of, Table *t)
+{
+    static const char *const of_fit[] = { "alpha",       "lo",         "hi",   "r2",     "claimed",
+                                          "claimed_log", "last_local", "best", "verdict" };
+
+    for (size_t i = 0; i < sizeof(of_fit) / sizeof(*of_fit); i++)
+        table_cell(t, "%s%s.%s", of < FIT_RUN ? "" : "decode.", of_keys[of], of_fit[i]);
+}
 
 /* The names are the keys of --json; last_local is the last number of the list local. */
-static void fits_head_csv(Table *t)
+static void fits_head_csv(bool decode, Table *t)
 {
     static const char *const of_series[] = { "mechanism", "asked",     "params", "position",
                                              "causal",    "device",    "precision", "threads",
                                              "version",   "points",    "drop", "claimed_time",
                                              "claimed_memory" };
-    static const char *const of_fit[] = { "alpha",       "lo",         "hi",   "r2",     "claimed",
-                                          "claimed_log", "last_local", "best", "verdict" };
 
     for (size_t i = 0; i < sizeof(of_series) / sizeof(*of_series); i++)
         table_cell(t, "%s", of_series[i]);
-    for (int of = 0; of < FIT_OF; of++)
-        for (size_t i = 0; i < sizeof(of_fit) / sizeof(*of_fit); i++)
-            table_cell(t, "%s.%s", of_keys[of], of_fit[i]);
+    for (int of = 0; of < FIT_RUN; of++)
+        fit_head_csv((FitOf)of, t);
     table_cell(t, "faster_from_n");
+    for (int of = FIT_RUN; decode && of < FIT_OF; of++)
+        fit_head_csv((FitOf)of, t);
     t->cols = t->count;
 }
 
@@ -251,7 +265,7 @@ static void fits_head(Table *t)
     table_cell(t, "points");
     table_cell(t, "claimed time");
     table_cell(t, "claimed n^");
-    for (int of = 0; of < FIT_OF; of++) {
+    for (int of = 0; of < FIT_RUN; of++) {
         table_cell(t, "%s n^", of_names[of]);
         table_cell(t, "best");
         table_cell(t, "claim");
@@ -263,7 +277,7 @@ static void fits_head(Table *t)
 void series_setting(const Results *rows, const ResultRow *row, Text *out)
 {
     bool position = false, threads = false, causal = false, version = false, device = false;
-    bool precision = false;
+    bool precision = false, script = false, input = false;
 
     for (int i = 0; i < rows->count; i++) {
         const ResultRow *other = &rows->rows[i];
@@ -276,6 +290,9 @@ void series_setting(const Results *rows, const ResultRow *row, Text *out)
         version |= strcmp(other->version, row->version) != 0;
         device |= strcmp(other->device, row->device) != 0;
         precision |= strcmp(other->precision, row->precision) != 0;
+        input |= strcmp(other->input_sha256, row->input_sha256) != 0;
+        script |= !strcmp(other->mechanism, row->mechanism) &&
+                  strcmp(other->script_sha256, row->script_sha256) != 0;
     }
     if (position && strcmp(row->position, "none") != 0)
         text_addf(out, " %s", row->position);
@@ -289,6 +306,10 @@ void series_setting(const Results *rows, const ResultRow *row, Text *out)
         text_addf(out, " t=%lld", (long long)row->threads);
     if (version)
         text_addf(out, " %s", row->version);
+    if (input && *row->input_sha256)
+        text_addf(out, " input %.6s", row->input_sha256);
+    if (script && *row->script_sha256)
+        text_addf(out, " script %.6s", row->script_sha256);
 }
 
 void series_name(const Results *rows, const ResultRow *row, Text *out)
@@ -344,15 +365,21 @@ static void series_cells_csv(const SeriesFit *f, Table *t)
     table_cell(t, "%s", m ? m->claim_memory : "n/a");
 }
 
-static void series_cells(const Results *rows, const SeriesFit *f, TableStyle style, Table *t)
+static void name_cells(const Results *rows, const SeriesFit *f, Table *t)
 {
-    const Mechanism *m = mechanism_find(f->row->mechanism);
-    Text             name = { 0 };
+    Text name = { 0 };
 
     series_name(rows, f->row, &name);
     table_cell(t, "%s", text_str(&name));
     text_free(&name);
     table_cell(t, "%d", f->points);
+}
+
+static void series_cells(const Results *rows, const SeriesFit *f, TableStyle style, Table *t)
+{
+    const Mechanism *m = mechanism_find(f->row->mechanism);
+
+    name_cells(rows, f, t);
     if (style == TABLE_TEXT)
         claim_cell(m ? m->claim_time : "-", t);
     else
@@ -366,9 +393,69 @@ static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, 
         series_cells_csv(f, t);
     else
         series_cells(rows, f, style, t);
-    for (int of = 0; of < FIT_OF; of++)
+    for (int of = 0; of < FIT_RUN; of++)
         exponent_cells(f, (FitOf)of, style, t);
     crossover_cell(f, style, t);
+}
+
+static void step_fits_row(const Results *rows, const SeriesFit *f, TableStyle style, Table *t)
+{
+    if (style == TABLE_CSV)
+        fits_row(rows, f, style, t);
+    else
+        name_cells(rows, f, t);
+    for (int of = FIT_RUN; of < FIT_OF; of++)
+        exponent_cells(f, (FitOf)of, style, t);
+}
+
+static void step_fits_head(Table *t)
+{
+    table_cell(t, "mechanism");
+    table_cell(t, "points");
+    for (int of = FIT_RUN; of < FIT_OF; of++) {
+        table_cell(t, "%s n^", of_names[of]);
+        table_cell(t, "best");
+    }
+    t->cols = t->count;
+}
+
+static void note_dropped(int drop, Text *out)
+{
+    if (drop == 1)
+        text_add(out, "--drop: the smallest length of each row is left out.\n");
+    else if (drop)
+        text_addf(out, "--drop: the %d smallest lengths of each row are left out.\n", drop);
+}
+
+bool rows_decode(const Results *rows)
+{
+    for (int i = 0; i < rows->count; i++)
+        for (int of = FIT_RUN; rows->rows[i].ok && of < FIT_OF; of++)
+            if (row_number(&rows->rows[i], paths[of]).valid)
+                return true;
+    return false;
+}
+
+void fits_decode_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style,
+                       int room, Text *out)
+{
+    Table t = { .cols = 1, .room = room };
+
+    if (style == TABLE_CSV)
+        fits_head_csv(true, &t);
+    else
+        step_fits_head(&t);
+    for (int i = 0; i < count; i++)
+        step_fits_row(rows, &fits[i], style, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+    if (style == TABLE_CSV)
+        return;
+    text_add(out, "\nstep: of one token more, n^: slope of log cost on log n [Student's 95 % "
+                  "interval; it\nneeds 4 lengths].  best: nearest of 1, log n, n, n log n, n^1.5, "
+                  "n^2.  step reads:\nbytes of the cache that a step reads; cache: all its bytes "
+                  "after n tokens.\n");
+    note_dropped(count ? fits[0].drop : 0, out);
 }
 
 static void fits_notes(int drop, Text *out)
@@ -384,10 +471,7 @@ static void fits_notes(int drop, Text *out)
               "grow, such as parameters and tables, makes slopes small: \"below\" at small n says\n"
               "little of memory.  Slopes bend at small n: --drop K leaves out the K smallest.\n",
               VERDICT_TOLERANCE, VERDICT_WIDEST);
-    if (drop == 1)
-        text_add(out, "--drop: the smallest length of each row is left out.\n");
-    else if (drop)
-        text_addf(out, "--drop: the %d smallest lengths of each row are left out.\n", drop);
+    note_dropped(drop, out);
 }
 
 void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
@@ -396,7 +480,7 @@ void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyl
     Table t = { .cols = 1, .room = room };
 
     if (style == TABLE_CSV)
-        fits_head_csv(&t);
+        fits_head_csv(false, &t);
     else
         fits_head(&t);
     for (int i = 0; i < count; i++)
@@ -431,6 +515,17 @@ static void json_fit(Json *j, const SeriesFit *f, FitOf of)
     for (int i = 0; i < fit->locals; i++)
         jsonw_number(j, fit->local[i]);
     jsonw_close(j, ']');
+    jsonw_close(j, '}');
+}
+
+/* Of one token more, in files that know it. */
+static void json_decode(Json *j, const SeriesFit *f)
+{
+    jsonw_key_open(j, "decode", '{');
+    for (int of = FIT_RUN; of < FIT_OF; of++) {
+        jsonw_key(j, of_keys[of]);
+        json_fit(j, f, (FitOf)of);
+    }
     jsonw_close(j, '}');
 }
 
@@ -482,6 +577,7 @@ static void json_never_measured(Json *j, const Results *rows, const SeriesFit *f
 void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
 {
     Json j = jsonw_to(out);
+    bool decode = rows_decode(rows);
 
     jsonw_open(&j, '[');
     for (int i = 0; i < count; i++) {
@@ -502,10 +598,12 @@ void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
         jsonw_key_int(&j, "drop", f->drop);
         jsonw_key_string(&j, "claimed_time", m ? m->claim_time : NULL);
         jsonw_key_string(&j, "claimed_memory", m ? m->claim_memory : NULL);
-        for (int of = 0; of < FIT_OF; of++) {
+        for (int of = 0; of < FIT_RUN; of++) {
             jsonw_key(&j, of_keys[of]);
             json_fit(&j, f, (FitOf)of);
         }
+        if (decode)
+            json_decode(&j, f);
         jsonw_key_number(&j, "faster_from_n", number_or_nan(f->crossover));
         json_left_out(&j, rows, fits, count, f);
         jsonw_close(&j, '}');

@@ -22,61 +22,31 @@ typedef struct Matcher {
 
 /* ---- pairs ------------------------------------------------------------------ */
 
-/* The command without --repeat and --within, which change no counted number. */
-static void counting_command(const char *command, Text *out)
+/* The row that answers a: of equal keys the last, else, of several contents of a script, the one
+ * that was measured last. */
+static bool answers_better(const ResultRow *a, const ResultRow *b, const ResultRow *before)
 {
-    for (const char *at = command; *at;) {
-        size_t length = strcspn(at, " ");
+    bool same = !strcmp(a->script_sha256, b->script_sha256);
 
-        if (strncmp(at, "--repeat=", 9) != 0 && strncmp(at, "--within=", 9) != 0)
-            text_addf(out, "%.*s ", (int)length, at);
-        at += length + strspn(at + length, " ");
-    }
+    if (!before || same != !strcmp(a->script_sha256, before->script_sha256))
+        return !before || same;
+    return strcmp(b->time, before->time) >= 0;
 }
 
-/* The fingerprints differ because one was repeated more often than the other. */
-static bool only_repeats_differ(const ResultRow *a, const ResultRow *b)
-{
-    const char *of_a = row_command(a), *of_b = row_command(b);
-    Text        x = { 0 }, y = { 0 };
-    bool        same;
-
-    if (!of_a || !of_b || !strcmp(of_a, of_b))
-        return false;
-    counting_command(of_a, &x);
-    counting_command(of_b, &y);
-    same = !strcmp(text_str(&x), text_str(&y));
-    text_free(&x);
-    text_free(&y);
-    return same;
-}
-
-/* By the fingerprints where both have one, which know the input's content; lines of `run --json`
- * have none. */
-static bool same_point(const ResultRow *a, const ResultRow *b, bool counted)
-{
-    int length = key_point_length(a->key);
-
-    if (a->process != b->process)
-        return false;
-    if (!*a->key || !*b->key)
-        return row_same_point(a, b);
-    if (length == key_point_length(b->key) && !strncmp(a->key, b->key, (size_t)length))
-        return true;
-    return counted && row_same_point(a, b) && only_repeats_differ(a, b);
-}
-
-/* The last such row of b. */
 static const ResultRow *partner(Matcher *m, const ResultRow *a)
 {
-    const ResultRow *last = NULL;
+    const ResultRow *best = NULL;
 
-    for (int i = 0; i < m->b->count; i++)
-        if (same_point(a, &m->b->rows[i], m->plan->counted)) {
-            last = &m->b->rows[i];
-            m->partnered[i] = true;
-        }
-    return last;
+    for (int i = 0; i < m->b->count; i++) {
+        const ResultRow *b = &m->b->rows[i];
+
+        if (!row_same_point(a, b, m->plan->counted))
+            continue;
+        m->partnered[i] = true;
+        if (answers_better(a, b, best))
+            best = b;
+    }
+    return best;
 }
 
 static void add_name(Matches *out, const Results *rows, const ResultRow *row, const char *why)

@@ -255,8 +255,10 @@ static void take_fastest(StudyPoint *p, const Record *r, int least)
     Number *best = &p->value[STUDY_TIME];
 
     if (r->status == RECORD_OK && r->time.min.valid &&
-        (!best->valid || r->time.min.value < best->value))
+        (!best->valid || r->time.min.value < best->value)) {
         *best = r->time.min;
+        p->busy = record_is_oversubscribed(r);
+    }
     p->runs += r->time.count > 0 ? r->time.count : 1;
     p->done = p->runs >= least;
 }
@@ -290,7 +292,7 @@ void study_take(Study *study, Result *result)
         refuse(p, r->message);
         return;
     }
-    *p = (StudyPoint){ .done = true };
+    *p = (StudyPoint){ .done = true, .busy = record_is_oversubscribed(r) };
     if (study->lengths) {
         take_time(p, r);
         return;

@@ -66,6 +66,7 @@ typedef enum StudyQuantity {
 
 typedef struct StudyPoint {
     bool   done;
+    bool   busy;         /* timed with more threads than processors were free */
     int    runs;         /* timed runs so far, where the fastest counts */
     char   problem[256]; /* why there are no numbers; "": there are */
     Number value[STUDY_QUANTITIES];

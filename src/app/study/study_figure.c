@@ -640,6 +640,7 @@ void study_command(const Study *study, const Session *s, const StudyLook *look, 
 typedef struct LineNumbers {
     char   name[128];
     double n[AXIS_MOST], cost[AXIS_MOST], low[AXIS_MOST], high[AXIS_MOST];
+    bool   busy[AXIS_MOST];
 } LineNumbers;
 
 static ScalingCurve curve_of(const Study *study, int line, LineNumbers *to)
@@ -657,12 +658,13 @@ static ScalingCurve curve_of(const Study *study, int line, LineNumbers *to)
         to->cost[count] = number_or_nan(p->value[STUDY_TIME]);
         to->low[count] = number_or_nan(p->low[STUDY_TIME]);
         to->high[count] = number_or_nan(p->high[STUDY_TIME]);
+        to->busy[count] = p->busy;
     }
     line_words(l, &name);
     snprintf(to->name, sizeof(to->name), "%s", text_str(&name));
     text_free(&name);
     return (ScalingCurve){ .name = to->name, .n = to->n, .cost = to->cost, .low = to->low,
-                           .high = to->high, .count = count,
+                           .high = to->high, .busy = to->busy, .count = count,
                            .claim = claims ? m->claim_exponent : (double)NAN,
                            .claimed = claims ? m->claim_time : NULL };
 }

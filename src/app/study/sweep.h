@@ -11,7 +11,8 @@
  * bound parameters, position, causal, fit, seed, threads, device, precision, repeats, and of the
  * input's content and size.  Of several processes ".2" follows, of those beside another program
  * ".2+ID", and of those of that program ".2-ID": ID is a fingerprint of it.  So what another
- * sweep, or another version, left in the file is never taken for a point of this one.
+ * sweep, or another version, left in the file is never taken for a point of this one.  A line
+ * also has the point's identity, by which `diff` pairs records: row_same_point.
  */
 #ifndef APP_STUDY_SWEEP_H
 #define APP_STUDY_SWEEP_H
@@ -96,6 +97,7 @@ typedef struct SweepPoint {
     int         series;  /* shared by points that differ in n only */
     int         shorter; /* point of its series with the next smaller n; -1: none */
     char        key[96];
+    char        identity[17]; /* fingerprint of the point whatever its repeats and scripts */
     char        refused[256]; /* why its parameters are invalid; "" */
 } SweepPoint;
 
@@ -185,8 +187,13 @@ void points_csv(const Results *rows, const char *head, const Number *beside, Tex
 /* One row a point; CSV has all numbers, text and Markdown the usual ones. */
 void points_table(const Results *rows, TableStyle style, int room, Text *out);
 
-/* Quantities of a fit. */
-typedef enum FitOf { FIT_TIME, FIT_FLOPS, FIT_MEMORY, FIT_OF } FitOf;
+/* Quantities of a fit: of the run, then of one token more (--decode). */
+typedef enum FitOf {
+    FIT_TIME, FIT_FLOPS, FIT_MEMORY,
+    FIT_STEP_TIME, FIT_STEP_FLOPS, FIT_STEP_BYTES, FIT_CACHE,
+    FIT_OF
+} FitOf;
+#define FIT_RUN FIT_STEP_TIME /* number of those of the run */
 
 typedef struct SeriesFit {
     const ResultRow *row;      /* first measured row of the series */
@@ -238,11 +245,14 @@ void relative_table(const Results *rows, TableStyle style, Text *out);
 typedef struct ChartWords {
     const char *title, *caption;
 } ChartWords;
-/* Draws the exponents of the systems, or of the series. */
-bool exponents_file(const Results *rows, const SeriesFit *fits, int count, bool systems,
+/* Draws the exponents of the series, of the systems, or of the series' decoding. */
+typedef enum FitsOf { FITS_SERIES, FITS_SYSTEMS, FITS_DECODE } FitsOf;
+bool exponents_file(const Results *rows, const SeriesFit *fits, int count, FitsOf of,
                     const ChartWords *words, FigureFormat format, const PngOptions *options,
                     Text *bytes, Error *err);
-/* Prints for `fit` and `sweep --fit`, by --relative, --json and --drop. */
+/* Some record knows what one token more costs. */
+bool rows_decode(const Results *rows);
+/* Prints for `fit` and `sweep --fit`, by --relative, --json, --drop and --decode. */
 bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle style, Text *out,
                Error *err);
 /* The file name is of a chart: .png, .svg or .pdf. */
@@ -250,6 +260,9 @@ bool fits_chart_name(const char *path);
 /* Makes the chart as the bytes of such a file, with the call's line in it. */
 bool fits_chart(const Results *rows, const Call *call, bool systems, const char *path, Text *bytes,
                 Error *err);
+/* The fits of one token more; CSV has the columns of the run's before. */
+void fits_decode_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style,
+                       int room, Text *out);
 /* room: of Table. */
 void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
                 Text *out);

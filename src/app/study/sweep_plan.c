@@ -11,6 +11,7 @@
  * the second in even ones (A B, B A): a machine that slowly changes favours neither.
  */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ typedef struct Planner {
     const SweepSpec *spec;
     SweepPlan       *plan;
     Text             canonical; /* of the point being made, without n */
+    Text             identity;  /* the same without repeats and scripts */
     Error           *err;
     const char      *asked; /* the mechanism's word */
     int              own;   /* parameters in its parentheses, which override axes */
@@ -40,7 +42,11 @@ static void fingerprint(const char *text, size_t length, char hex[65])
     mapped_sha256(&bytes, 1, hex);
 }
 
-/* ---- what makes a point what it is ------------------------------------------ */
+/* ---- what makes a point what it is ------------------------------------------
+ *
+ * Two fingerprints.  The key is of all that a record depends on.  The identity leaves out how often
+ * the point is repeated, and the content of scripts: that is the program, which `diff` compares.
+ */
 
 static void add_tensor(const Assignment *given, Text *out)
 {
@@ -104,49 +110,72 @@ static void add_script_hashes(const Request *r, Text *out)
             text_addf(out, "script=%s\n", script->sha256);
 }
 
+/* What is measured, and all parameters. */
+static bool add_measures(const SweepSpec *spec, const Request *r, const Mechanism *m,
+                         const Position *position, Text *out, Error *err)
+{
+    text_addf(out, " quality=%d", spec->quality);
+    if (spec->decode)
+        text_add(out, " decode=1");
+    if (spec->quality_rows)
+        text_addf(out, " rows=%lld", (long long)spec->quality_rows);
+    text_add(out, "\n");
+    if (!add_table(m->params, m->params_size, &r->given, out, err) ||
+        (position && !add_table(position->params, position->params_size, &r->given, out, err)))
+        return false;
+    add_free(r, m, position, out);
+    return true;
+}
+
 static bool canonical_request(Planner *p, const Request *r, Error *err)
 {
     const SweepSpec *spec = p->spec;
     const Mechanism *m = mechanism_find(r->mechanism);
     const Position  *position = NULL;
+    Text             rest = { 0 };
 
     text_clear(&p->canonical);
+    text_clear(&p->identity);
     if (!position_parse(r->position, &position, err))
         return false;
-    text_addf(&p->canonical,
-              "%s %s causal=%d fit=%d input=%s layer=%lld d=%lld heads=%lld "
-              "repeat=%d within=%.17g quality=%d",
+    text_addf(&p->identity, "%s %s causal=%d fit=%d input=%s layer=%lld d=%lld heads=%lld",
               r->mechanism, r->position, r->causal, r->fit, spec->input_sha256,
-              (long long)spec->layer, (long long)spec->d, (long long)spec->heads, spec->repeat,
-              spec->within, spec->quality);
-    if (spec->decode)
-        text_add(&p->canonical, " decode=1");
-    if (spec->quality_rows)
-        text_addf(&p->canonical, " rows=%lld", (long long)spec->quality_rows);
-    text_add(&p->canonical, "\n");
-    if (!add_table(m->params, m->params_size, &r->given, &p->canonical, err) ||
-        (position &&
-         !add_table(position->params, position->params_size, &r->given, &p->canonical, err)))
+              (long long)spec->layer, (long long)spec->d, (long long)spec->heads);
+    text_addf(&p->canonical, "%s repeat=%d within=%.17g", text_str(&p->identity), spec->repeat,
+              spec->within);
+    if (!add_measures(spec, r, m, position, &rest, err)) {
+        text_free(&rest);
         return false;
-    add_free(r, m, position, &p->canonical);
+    }
+    text_add(&p->identity, text_str(&rest));
+    text_add(&p->canonical, text_str(&rest));
+    text_free(&rest);
     add_script_hashes(r, &p->canonical);
     return true;
 }
 
-static void make_key(Planner *p, SweepPoint *point)
+static void point_fingerprint(const SweepPoint *point, const char *request, char hex[65])
 {
     Text text = { 0 };
-    char hex[65];
 
     /* Values that do not bind are identified by their text. */
     text_addf(&text, "%s n=%lld seed=%llu threads=%d device=%s",
-              *point->refused ? point->mechanism : text_str(&p->canonical), (long long)point->n,
+              *point->refused ? point->mechanism : request, (long long)point->n,
               (unsigned long long)point->seed, point->threads, point->device);
     if (*point->precision)
         text_addf(&text, " precision=%s", point->precision);
     fingerprint(text_str(&text), text.length, hex);
-    snprintf(point->key, sizeof(point->key), "%.16s@%s", hex, ATTNSCOPE_VERSION);
     text_free(&text);
+}
+
+static void make_key(Planner *p, SweepPoint *point)
+{
+    char hex[65];
+
+    point_fingerprint(point, text_str(&p->canonical), hex);
+    snprintf(point->key, sizeof(point->key), "%.16s@%s", hex, ATTNSCOPE_VERSION);
+    point_fingerprint(point, text_str(&p->identity), hex);
+    snprintf(point->identity, sizeof(point->identity), "%.16s", hex);
 }
 
 /* ---- points ----------------------------------------------------------------- */
@@ -170,6 +199,7 @@ static SweepPoint *new_point(Planner *p)
     return &plan->points[plan->count++];
 }
 
+/* JSON has no infinity and no NaN: such a value stays the text that was given. */
 static char *given_json(const Request *r)
 {
     Text text = { 0 };
@@ -182,7 +212,7 @@ static char *given_json(const Request *r)
         double            value = strtod(item->text, &end);
 
         jsonw_key(&j, item->name);
-        if (*item->text && !*end)
+        if (*item->text && !*end && isfinite(value))
             jsonw_number(&j, value);
         else
             jsonw_string(&j, item->text);
@@ -506,6 +536,7 @@ bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err)
     }
     out->series = p.series;
     text_free(&p.canonical);
+    text_free(&p.identity);
     ok = ok && check_axes(&p);
     if (ok) {
         drop_doubles(out);

@@ -130,6 +130,7 @@ static void compose(const SweepSpec *spec, const SweepPoint *point, const Child 
     words_free(&words);
     jsonw_open(&j, '{');
     jsonw_key_string(&j, "key", point->key);
+    jsonw_key_string(&j, "point", point->identity);
     jsonw_key_string(&j, "asked", point->asked);
     jsonw_key_string(&j, "command", text_str(&command));
     jsonw_key_string(&j, "source", spec->input);

@@ -20,6 +20,7 @@ static const char *const numbers[] = {
     "seeds.output_error.mean", "seeds.output_error.min", "seeds.output_error.max",
     "decode.state_bytes", "decode.kv_bytes_per_token", "decode.step_bytes",
     "decode.decode_flops", "decode.counted_flops", "decode.step_ms.median",
+    "decode.step_ms.median_low", "decode.step_ms.median_high", "decode.kept_ms",
     "gpu.events.span_ms", "gpu.activity.busy_ms", "gpu.activity.copy_ms", "gpu.activity.launches",
     "gpu.activity.idle_ms", "gpu.activity.allocated", "gpu.counters.flops", "gpu.counters.fp32",
     "gpu.counters.fp64", "gpu.counters.tensor",
@@ -31,14 +32,14 @@ static const char *const numbers[] = {
 static const char *const texts[] = {
     "mechanism", "asked", "params", "source", "n", "d", "heads", "causal", "position", "seed",
     "device", "precision", "threads", "status", "message", "key", "host", "time", "commit",
-    "record_version", "environment.version", "warnings", "time_ms.samples",
+    "record_version", "environment.version", "decode.way", "warnings", "time_ms.samples",
     "oversubscribed",
 };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
-static void flag_cell(Table *t, const char *flag)
+static void flag_cell(Table *t, const char *text)
 {
-    table_cell(t, "%s", flag ? flag : "n/a");
+    table_cell(t, "%s", text ? text : "n/a");
 }
 
 /* A refused point knows only the size it was asked for. */
@@ -82,6 +83,7 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->commit);
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
+    flag_cell(t, row_text(row, "decode.way"));
     list_cell(row, "warnings", t);
     list_cell(row, "time_ms.samples", t);
     flag_cell(t, row_flag(row, "oversubscribed"));
@@ -112,7 +114,7 @@ void points_csv(const Results *rows, const char *head, const Number *beside, Tex
 
 /* A column with the same text in every row is left out. */
 typedef struct Shown {
-    bool position, seed, threads, device, precision, gpu, quality, notes;
+    bool position, seed, threads, device, precision, gpu, quality, decode, notes;
 } Shown;
 
 static Shown columns_that_differ(const Results *rows)
@@ -130,6 +132,8 @@ static Shown columns_that_differ(const Results *rows)
         shown.precision |= strcmp(row->precision, first->precision) != 0;
         shown.gpu |= row_number(row, "memory.device_peak").valid;
         shown.quality |= row_number(row, "quality.output_error").valid;
+        shown.decode |= row_number(row, "decode.state_bytes").valid ||
+                        row_number(row, "decode.step_ms.median").valid;
         shown.notes |= !row->ok;
     }
     return shown;
@@ -163,6 +167,12 @@ static void points_head(const Shown *shown, Table *t)
         table_cell(t, "mass mean");
         table_cell(t, "output err");
     }
+    if (shown->decode) {
+        table_cell(t, "cache");
+        table_cell(t, "step reads");
+        table_cell(t, "step FLOP");
+        table_cell(t, "step ms");
+    }
     if (shown->notes)
         table_cell(t, "status");
     t->cols = t->count;
@@ -177,6 +187,20 @@ static void quartiles(const ResultRow *row, Table *t)
         table_cell(t, "%s..%s", format_ms(q1, a, sizeof(a)), format_ms(q3, b, sizeof(b)));
     else
         table_cell(t, "n/a");
+}
+
+/* One token more; *: the last query alone makes again what a decoder keeps. */
+static void step_cells(const ResultRow *row, Table *t)
+{
+    Number flops = row_number(row, "decode.decode_flops"), kept = row_number(row, "decode.kept_ms");
+    char   text[48];
+
+    table_cell(t, "%s", format_size(row_number(row, "decode.state_bytes"), text, sizeof(text)));
+    table_cell(t, "%s", format_size(row_number(row, "decode.step_bytes"), text, sizeof(text)));
+    table_cell(t, "%s", flops.valid ? format_count(flops.value, text, sizeof(text)) : "n/a");
+    table_cell(t, "%s%s",
+               format_ms(row_number(row, "decode.step_ms.median"), text, sizeof(text)),
+               kept.valid ? "*" : "");
 }
 
 static void points_row(const Results *rows, const ResultRow *row, const Shown *shown, Table *t)
@@ -215,6 +239,8 @@ static void points_row(const Results *rows, const ResultRow *row, const Shown *s
         table_cell(t, "%s",
                    format_share(row_number(row, "quality.output_error"), text, sizeof(text)));
     }
+    if (shown->decode)
+        step_cells(row, t);
     if (shown->notes)
         table_cell(t, row->ok ? "%s" : "%s: %s", row->status, row->message);
 }
@@ -233,6 +259,10 @@ void points_table(const Results *rows, TableStyle style, int room, Text *out)
         points_row(rows, &rows->rows[i], &shown, &t);
     table_write(&t, style, out);
     table_free(&t);
+    if (shown.decode)
+        text_add(out, "\ncache: bytes after the tokens of the run; step: what one token more "
+                      "reads and computes;\nstep ms: without what a decoder keeps (*: made "
+                      "again).\n");
 }
 
 /* ---- speed and memory relative to full attention ------------------------- */

@@ -28,7 +28,12 @@ typedef struct Chart {
     bool                 narrow; /* claims below the names, no column of numbers */
 } Chart;
 
-static const char *const short_names[EXPONENTS] = { "FLOPs", "time", "mem." };
+static const char *short_name(const Chart *c, int of)
+{
+    static const char *const names[EXPONENTS] = { "FLOPs", "time", "mem." };
+
+    return c->chart->step && of == EXPONENT_MEMORY ? "bytes" : names[of];
+}
 
 /* ---- measuring -------------------------------------------------------------- */
 
@@ -60,7 +65,7 @@ static double column_width(Chart *c)
     double most = pens_width(&c->pens, COLUMN);
 
     for (int of = 0; of < EXPONENTS; of++)
-        most = fmax(most, canvas_text_width(c->sheet.canvas, short_names[of], FONT_SANS,
+        most = fmax(most, canvas_text_width(c->sheet.canvas, short_name(c, of), FONT_SANS,
                                             c->sheet.style.small) + 2 * c->sheet.style.space);
     return most;
 }
@@ -244,13 +249,15 @@ static void draw_heads(Chart *c, double y)
 {
     const SheetStyle *s = &c->sheet.style;
 
-    pens_text(&c->pens, c->margin, y, c->narrow ? NAMES_HEAD ", " CLAIMS_HEAD : NAMES_HEAD,
+    pens_text(&c->pens, c->margin, y, c->narrow && !c->chart->step ? NAMES_HEAD ", " CLAIMS_HEAD
+                                                                 : NAMES_HEAD,
               s->muted);
     if (c->narrow)
         return;
-    pens_text(&c->pens, c->claim_x, y, CLAIMS_HEAD, s->muted);
+    if (!c->chart->step)
+        pens_text(&c->pens, c->claim_x, y, CLAIMS_HEAD, s->muted);
     for (int of = 0; of < EXPONENTS; of++)
-        words(c, c->numbers_x + of * c->column, y, short_names[of], s->small,
+        words(c, c->numbers_x + of * c->column, y, short_name(c, of), s->small,
               s->muted, ALIGN_LEFT);
 }
 

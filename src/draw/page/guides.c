@@ -8,6 +8,7 @@
 #define SLANT_LAST  0.9
 #define LEVEL_STEPS 12 /* places along a level line */
 #define LEVEL_ROWS  8  /* and rows above and under it */
+#define FIELD_ROWS  40 /* all of a field */
 
 /* The box around words on a baseline. */
 static LabelBox words_box(const Pens *p, double x, double baseline, double width)
@@ -112,21 +113,14 @@ static bool is_own(Pens *p, LabelBox box, double y)
     return label_is_own(&device, middle, y);
 }
 
-/* Kinds of places for the name of a level line, tried in this order. */
+/* Kinds of places for the name of a level line, tried in this order: none is across a curve. */
 static const struct LevelPlaces {
-    bool own;   /* nearest to no other level line */
-    bool clear; /* across no line */
-    bool far;   /* also left of the line's beginning */
-    int  rows;  /* lines of words away from it */
+    bool own;  /* nearest to no other level line */
+    bool far;  /* also left of the line's beginning */
+    int  rows; /* lines of words away from it */
 } level_places[] = {
-    { true, true, false, 1 },
-    { true, true, true, 1 },
-    { true, true, false, LEVEL_ROWS },
-    { true, true, true, LEVEL_ROWS },
-    { true, false, false, 1 },
-    { true, false, true, LEVEL_ROWS },
-    { false, true, true, LEVEL_ROWS },
-    { false, false, true, LEVEL_ROWS },
+    { true, false, 1 },          { true, true, 1 },           { true, false, LEVEL_ROWS },
+    { true, true, LEVEL_ROWS },  { false, true, LEVEL_ROWS }, { false, true, FIELD_ROWS },
 };
 #define LEVEL_PLACES ((int)(sizeof(level_places) / sizeof(*level_places)))
 
@@ -145,7 +139,7 @@ static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, do
         *box = above;
         box->x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
         box->y += (k % 2 ? box->h + 2 * space : 0) + (k % 2 ? row : -row) * box->h;
-        if ((!places->own || is_own(p, *box, y)) && label_fits(&p->places, *box, places->clear))
+        if ((!places->own || is_own(p, *box, y)) && label_fits(&p->places, *box, true))
             return true;
     }
     return false;
@@ -238,7 +232,8 @@ static void draw_guide(Pens *p, const PlotGuide *g)
         name_level(p, g->name, p->box.x, x1, at, p->s->muted);
 }
 
-/* Names a slanted guide line beside a place of it where there is room. */
+/* Names a slanted guide line under or above a place of it that no curve crosses; without such a
+ * place it stays without a name. */
 static void name_slanted(Pens *p, const PlotSeries *s)
 {
     int64_t last = s->count - 1;
@@ -246,11 +241,13 @@ static void name_slanted(Pens *p, const PlotSeries *s)
     double  y0 = pens_y(p, s->y[0]), y1 = pens_y(p, s->y[last]);
 
     for (int k = 0; k < 2 * SLANT_STEPS; k++) {
-        double   t = fmod(SLANT_FIRST + (double)k / SLANT_STEPS, SLANT_LAST);
-        LabelBox box = words_box(p, x0 + t * (x1 - x0) + 2 * p->s->space,
-                                 y0 + t * (y1 - y0) + 1.4 * p->s->tick, pens_width(p, s->name));
+        double   t = fmod(SLANT_FIRST + (double)(k % SLANT_STEPS) / SLANT_STEPS, SLANT_LAST);
+        double   wide = pens_width(p, s->name), x = x0 + t * (x1 - x0), y = y0 + t * (y1 - y0);
+        LabelBox box = k < SLANT_STEPS
+                           ? words_box(p, x + 2 * p->s->space, y + 1.4 * p->s->tick, wide)
+                           : words_box(p, x - 2 * p->s->space - wide, y - 0.6 * p->s->tick, wide);
 
-        if (label_fits(&p->places, box, k < SLANT_STEPS)) {
+        if (label_fits(&p->places, box, true)) {
             write_in(p, box, s->name, pens_colour(p, s->hue));
             return;
         }

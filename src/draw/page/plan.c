@@ -17,7 +17,7 @@
 #include "draw/page/sheet.h"
 #include "draw/text/unicode.h"
 
-#define HEAD_LINES 3
+#define HEAD_LINES 12 /* of a figure's title, which is cut nowhere */
 #define SMALLEST 0.8
 #define STEPS 4 /* sizes tried for titles */
 
@@ -180,7 +180,7 @@ static void wrap_caption(const Panel *panel, const char *text, WrapRule rule, Li
 static void panel_captions(Sheet *sheet)
 {
     Ruler ruler = { sheet->canvas, sheet->style.small };
-    char  text[256];
+    char  text[PLOT_CAPTION];
 
     for (int k = 0; k < sheet->figure->count; k++) {
         double   gap = sheet->cols > 1 ? 2 * sheet->style.space : 0; /* to the next one's words */

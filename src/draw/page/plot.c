@@ -62,6 +62,18 @@ void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
     }
 }
 
+#define RING_SIDES 24
+
+static void pens_ring(const Pens *p, double x, double y, double r, Rgb rgb)
+{
+    for (int k = 0; k < RING_SIDES; k++) {
+        double from = 2 * M_PI * k / RING_SIDES, to = 2 * M_PI * (k + 1) / RING_SIDES;
+
+        pens_line(p, x + r * cos(from), y + r * sin(from), x + r * cos(to), y + r * sin(to),
+                  p->s->frame, rgb, 1);
+    }
+}
+
 static void solid_outline(Canvas *canvas, int hue, double x, double y, double size, Rgb rgb)
 {
     double half = 0.85 * size;
@@ -199,6 +211,9 @@ static void draw_series(const Pens *p, const PlotSeries *s, int series)
             pens_line(p, x0, y0, x1, y1, width, rgb, 1);
         }
     }
+    for (int64_t i = 0; plot_has_busy_signs(p->plot) && s->busy && i < s->count; i++)
+        if (s->busy[i])
+            pens_ring(p, pens_x(p, s->x[i]), pens_y(p, s->y[i]), 2.2 * radius, rgb);
     /* Where the last step ends nothing was counted. */
     for (int64_t i = first; every && i < s->count - (s->mark == CURVE_STEPS); i += every)
         pens_mark(p, s->hue, pens_x(p, s->x[i]), pens_y(p, s->y[i]), radius, rgb);
@@ -428,25 +443,52 @@ void sheet_plot(Sheet *sheet, int panel)
 /* ---- rows: names, bars, whiskers, draws --------------------------------------- */
 
 #define NAMES_SHARE 0.42 /* share of the width for names */
+#define NAME_LINES  6    /* of a name that is wider, at most */
+#define NAME_LINE   1.15 /* their distance, in font sizes */
 #define BAR         0.62 /* of a row's height */
+
+/* Breaks a row's name; a line of more than NAMES_SHARE has no room beside the field. */
+static void wrap_name(const Sheet *sheet, const char *name, Lines *out)
+{
+    sheet_wrap(sheet->canvas, name, sheet->style.tick,
+               ceil(NAMES_SHARE * sheet->width / sheet->cols), NAME_LINES, out);
+}
 
 static double sheet_rows_gutter(const Sheet *sheet, const Plot *plot)
 {
-    double widest = 0, most = NAMES_SHARE * sheet->width / sheet->cols;
+    double widest = 0;
+    Lines  lines;
 
-    for (int r = 0; r < plot->row_count; r++)
-        widest = fmax(widest, canvas_text_width(sheet->canvas, plot->rows[r], FONT_SANS,
-                                                sheet->style.tick));
-    return ceil(fmin(widest, most)) + sheet->style.tick_length;
+    for (int r = 0; r < plot->row_count; r++) {
+        wrap_name(sheet, plot->rows[r], &lines);
+        for (int k = 0; k < lines.count; k++)
+            widest = fmax(widest, canvas_text_width(sheet->canvas, lines.text[k], FONT_SANS,
+                                                    sheet->style.tick));
+    }
+    return ceil(widest) + sheet->style.tick_length;
+}
+
+static int most_name_lines(const Sheet *sheet, const Plot *plot)
+{
+    int   most = 1;
+    Lines lines;
+
+    for (int r = 0; r < plot->row_count; r++) {
+        wrap_name(sheet, plot->rows[r], &lines);
+        most = lines.count > most ? lines.count : most;
+    }
+    return most;
 }
 
 #define BAR_LEAST 1.05 /* distance of bars whose words do not touch, in font sizes */
 
 int sheet_rows_height(const Sheet *sheet, const Plot *plot)
 {
-    int    bars = plot_bars(plot) > 1 ? plot_bars(plot) : 1;
+    int    bars = plot_bars(plot) > 1 ? plot_bars(plot) : 1, lines = most_name_lines(sheet, plot);
     double usual = 1.1 + 1.4 * bars, least = BAR_LEAST * bars / BAR;
 
+    if (lines > 1) /* names of two rows stand apart */
+        least = fmax(least, NAME_LINE * lines + 0.5);
     return (int)ceil(plot->row_count * fmax(sheet->flat * usual, least) * sheet->style.tick);
 }
 
@@ -539,17 +581,20 @@ static void draw_span(const Pens *p, const PlotSeries *s, int64_t i, double midd
                 pens_colour(p, s->hue));
 }
 
-static void draw_names(const Pens *p, const Box *gutter)
+static void draw_names(const Pens *p)
 {
-    char name[PLOT_ROW + 4];
+    double right = p->box.x - p->s->space - p->s->tick_length;
+    Lines  lines;
 
     for (int r = 0; r < p->plot->row_count; r++) {
-        double room = gutter->w - p->s->space - p->s->tick_length;
+        wrap_name(p->sheet, p->plot->rows[r], &lines);
+        for (int k = 0; k < lines.count; k++) {
+            double off = NAME_LINE * (k - (lines.count - 1) / 2.0) + 0.36;
 
-        sheet_fit(p->sheet->canvas, p->plot->rows[r], p->s->tick, room, name, sizeof(name));
-        canvas_text(p->sheet->canvas, p->box.x - p->s->space - p->s->tick_length,
-                    middle_of(p, r) + 0.36 * p->s->tick, name,
-                    (CanvasText){ .align = ALIGN_RIGHT, .size = p->s->tick, .rgb = p->s->ink });
+            canvas_text(p->sheet->canvas, right, middle_of(p, r) + off * p->s->tick, lines.text[k],
+                        (CanvasText){ .align = ALIGN_RIGHT, .size = p->s->tick,
+                                      .rgb = p->s->ink });
+        }
     }
 }
 
@@ -574,13 +619,12 @@ static void sheet_rows(Pens *p)
 {
     double each = p->box.h / p->plot->row_count, radius = sheet_points(p->s, 1.3);
     int    bars = plot_bars(p->plot), at = 0;
-    Box    gutter = { .w = (int)sheet_rows_gutter(p->sheet, p->plot) + p->s->space };
 
     p->axis = plot_rows_axis(p->plot, p->box.w, 3 * p->s->space, words_width, p);
     draw_grid(p);
     pens_x_axis(p);
     if (!(p->s->hides & HIDE_TICKS))
-        draw_names(p, &gutter);
+        draw_names(p);
     pens_guides(p);
     for (int k = 0; k < p->plot->count; k++) {
         const PlotSeries *s = &p->plot->series[k];

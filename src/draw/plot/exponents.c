@@ -67,8 +67,11 @@ static bool settle_ticks(const ExponentChart *chart, PlotAxis *axis)
 
 static bool add_measured(const ExponentChart *chart, ExponentOf of, Plot *plot)
 {
-    static const char *const series_names[EXPONENTS] = { "FLOPs counted", "time", "memory" };
-    PlotSeries *s = plot_add(plot, series_names[of], CURVE_POINTS, chart->count, true);
+    static const char *const of_run[EXPONENTS] = { "FLOPs counted", "time", "memory" };
+    static const char *const of_step[EXPONENTS] = { "FLOPs of a step", "its time",
+                                                    "bytes it reads" };
+    PlotSeries *s = plot_add(plot, chart->step ? of_step[of] : of_run[of], CURVE_POINTS,
+                             chart->count, true);
 
     for (int i = 0; s && i < chart->count; i++) {
         const Exponent *e = &chart->rows[i].measured[of];
@@ -197,6 +200,8 @@ void exponents_json(const ExponentChart *chart, Json *out)
     jsonw_key_string(out, "measured", chart->measured);
     jsonw_key_string(out, "title", chart->title);
     jsonw_key_string(out, "caption", chart->caption);
+    if (chart->step)
+        jsonw_key_bool(out, "step", true);
     jsonw_key_open(out, "rows", '[');
     for (int i = 0; i < chart->count; i++)
         row_json(&chart->rows[i], out);
@@ -249,6 +254,7 @@ static bool take_chart(const json_t *json, ExponentChart *chart)
     size_t        count = json_array_size(list);
     ExponentRow  *rows = count && count <= ROWS_MOST ? calloc(count, sizeof(*rows)) : NULL;
 
+    chart->step = json_is_true(json_object_get(json, "step"));
     chart->rows = rows;
     chart->count = rows ? (int)count : 0;
     for (int i = 0; i < chart->count; i++)

@@ -30,6 +30,7 @@ typedef struct ExponentChart {
     const char        *measured; /* on what: "AMD EPYC, 2 threads" */
     const ExponentRow *rows; /* texts borrowed */
     int                count;
+    bool               step; /* of one token more, and memory is what it reads; no claims */
 } ExponentChart;
 
 /* The chart's numbers as a plot: for each of EXPONENTS a series with one point a row, then the

@@ -46,6 +46,18 @@ static void key_true(Json *out, const char *key, bool value)
     jsonw_key_bool(out, key, true);
 }
 
+/* The numbers of the busy points. */
+static void busy_json(const PlotSeries *s, Json *out)
+{
+    if (!s->busy)
+        return;
+    jsonw_key_open(out, "busy", '[');
+    for (int64_t i = 0; i < s->count; i++)
+        if (s->busy[i])
+            jsonw_int(out, i);
+    jsonw_close(out, ']');
+}
+
 static void series_json(const PlotSeries *s, int number, Json *out)
 {
     jsonw_open(out, '{');
@@ -56,6 +68,7 @@ static void series_json(const PlotSeries *s, int number, Json *out)
     key_numbers(out, "low", s->low, s->count);
     key_numbers(out, "high", s->high, s->count);
     key_words(out, "labels", s->labels ? s->labels[0] : NULL, sizeof(s->labels[0]), s->count);
+    busy_json(s, out);
     key_true(out, "whiskers", s->whiskers);
     key_true(out, "guide", s->guide);
     if (s->hue != number) {
@@ -193,6 +206,18 @@ static bool take_hue(const json_t *object, int number, PlotSeries *s)
     return value >= -1 && value < PLOT_SERIES_MOST && (s->guide || value >= 0);
 }
 
+static bool take_busy(const json_t *object, PlotSeries *s)
+{
+    const json_t *list = json_object_get(object, "busy"), *one;
+    size_t        k;
+
+    json_array_foreach(list, k, one)
+        if (!json_is_integer(one) || json_integer_value(one) < 0 ||
+            json_integer_value(one) >= s->count || !plot_busy(s, json_integer_value(one)))
+            return false;
+    return !list || json_is_array(list);
+}
+
 static bool read_series(const json_t *object, Plot *plot)
 {
     const json_t *labels = json_object_get(object, "labels");
@@ -210,7 +235,7 @@ static bool read_series(const json_t *object, Plot *plot)
            (!band || (take_numbers(object, "low", s->low, count) &&
                       take_numbers(object, "high", s->high, count))) &&
            (!labels || take_words(labels, s->labels[0], sizeof(s->labels[0]), count)) &&
-           take_hue(object, plot->count - 1, s);
+           take_busy(object, s) && take_hue(object, plot->count - 1, s);
 }
 
 static bool take_axis(const json_t *object, const char *key, PlotAxis *axis)

@@ -24,6 +24,7 @@ static void series_free(PlotSeries *s)
     free(s->low);
     free(s->high);
     free(s->labels);
+    free(s->busy);
     *s = (PlotSeries){ .count = 0 };
 }
 
@@ -406,15 +407,22 @@ static const char *before(size_t used)
     return used ? "; " : "";
 }
 
-void plot_caption(const Plot *plot, bool all, char *text, size_t size)
+static void caption_busy(const Plot *plot, bool characters, char *text, size_t size)
+{
+    size_t      used = strlen(text);
+    const char *sign = plot->rows ? "busy" : characters ? "!" : "ringed";
+
+    if (plot_any_busy(plot))
+        snprintf(text + used, size - used, "%s%s: more threads than processors were free, so the "
+                 "time is too long", before(used),
+                 plot_has_busy_signs(plot) ? sign : "all points");
+}
+
+static void caption_numbers(const Plot *plot, bool all, char *text, size_t size)
 {
     size_t used = 0;
 
     *text = '\0';
-    if (*plot->note) {
-        snprintf(text, size, "%s", plot->note);
-        return;
-    }
     for (int k = 0; (all || plot->count == 1) && k < plot->count && k < 3 && used < size; k++)
         used += series_range(plot, &plot->series[k], used ? ", " : "", text + used, size - used);
     if (all && plot->count > 3 && used < size)
@@ -432,6 +440,22 @@ void plot_caption(const Plot *plot, bool all, char *text, size_t size)
                  (long long)plot->left_out);
 }
 
+void plot_about(const Plot *plot, bool characters, char *text, size_t size)
+{
+    snprintf(text, size, "%s", plot->note);
+    caption_busy(plot, characters, text, size);
+}
+
+void plot_caption(const Plot *plot, bool all, char *text, size_t size)
+{
+    if (*plot->note) {
+        plot_about(plot, all, text, size);
+        return;
+    }
+    caption_numbers(plot, all, text, size);
+    caption_busy(plot, all, text, size);
+}
+
 /* ---- rows, words and lines ---------------------------------------------------- */
 
 bool plot_label(PlotSeries *series)
@@ -440,6 +464,40 @@ bool plot_label(PlotSeries *series)
 
     series->labels = calloc(count, sizeof(*series->labels));
     return series->labels != NULL;
+}
+
+bool plot_busy(PlotSeries *series, int64_t point)
+{
+    if (!series->busy)
+        series->busy = calloc((size_t)(series->count > 0 ? series->count : 1),
+                              sizeof(*series->busy));
+    if (series->busy && point < series->count)
+        series->busy[point] = true;
+    return series->busy != NULL;
+}
+
+/* Points with a number that are busy, or are not. */
+static int64_t count_busy(const Plot *plot, bool busy)
+{
+    int64_t count = 0;
+
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        for (int64_t i = 0; !s->guide && i < s->count; i++)
+            count += isfinite(s->x[i]) && isfinite(s->y[i]) && (s->busy && s->busy[i]) == busy;
+    }
+    return count;
+}
+
+bool plot_any_busy(const Plot *plot)
+{
+    return count_busy(plot, true) > 0;
+}
+
+bool plot_has_busy_signs(const Plot *plot)
+{
+    return plot_any_busy(plot) && (plot->rows || count_busy(plot, false) > 0);
 }
 
 PlotSeries *plot_line(Plot *plot, const char *name, int hue, const double *x, const double *y,
@@ -534,6 +592,9 @@ static bool copy_series(Plot *to, const PlotSeries *from)
     }
     if (s->labels)
         memcpy(s->labels, from->labels, (size_t)from->count * sizeof(*s->labels));
+    for (int64_t i = 0; from->busy && i < from->count; i++)
+        if (from->busy[i] && !plot_busy(s, i))
+            return false;
     s->whiskers = from->whiskers;
     s->guide = from->guide;
     s->hue = from->hue;

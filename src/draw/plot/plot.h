@@ -23,7 +23,10 @@
 #define PLOT_ROWS_MOST   64
 #define PLOT_TICKS_MOST  12
 #define PLOT_LABEL       48
-#define PLOT_ROW         96
+#define PLOT_ROW         160
+#define PLOT_NAME        128 /* of a series: a mechanism with parameters, and its claim */
+#define PLOT_NOTE        640
+#define PLOT_CAPTION     800
 #define PLOT_POINTS_MOST 4096 /* points of a series read from a view; more are binned */
 
 /* A named place of an axis. */
@@ -45,12 +48,13 @@ typedef struct PlotAxis {
 } PlotAxis;
 
 typedef struct PlotSeries {
-    char      name[64];
+    char      name[PLOT_NAME];
     CurveMark mark;
     int64_t   count;
     double   *x, *y;    /* count each; a NaN y is a gap */
     double   *low, *high; /* band, count each; NULL: none */
     bool      whiskers;   /* low and high are of each point alone, not of a band */
+    bool     *busy;       /* measured with more threads than processors were free; NULL: none */
     char    (*labels)[PLOT_LABEL]; /* words beside the points, "" none; NULL: none at all */
     int       hue;        /* series whose colour and mark it has: usually itself */
     bool      guide;      /* a dashed reference line with its name beside it; hue -1: grey */
@@ -70,7 +74,7 @@ typedef struct Plot {
     int        guide_count;
     char     (*rows)[PLOT_ROW]; /* names of the rows; NULL: there are none */
     int        row_count;
-    char       note[256];     /* what a reader must know of it; replaces the caption */
+    char       note[PLOT_NOTE]; /* what a reader must know of it; replaces the caption */
     char       measured[256]; /* machines and date of measured numbers; "" otherwise */
     int64_t    left_out; /* series beyond PLOT_SERIES_MOST */
     int64_t    binned;   /* points that one bin summarises by least and largest; 0: no bins */
@@ -84,6 +88,11 @@ Plot *plot_copy(const Plot *plot, Error *err);
 PlotSeries *plot_add(Plot *plot, const char *name, CurveMark mark, int64_t count, bool band);
 /* Allocates words beside its points; false: out of memory. */
 bool        plot_label(PlotSeries *series);
+/* Marks a point as measured on a busy machine; false: out of memory. */
+bool        plot_busy(PlotSeries *series, int64_t point);
+bool        plot_any_busy(const Plot *plot);
+/* A sign at a busy point tells it from others: where all are, the caption alone says so. */
+bool        plot_has_busy_signs(const Plot *plot);
 /* A reference line from point to point. */
 PlotSeries *plot_line(Plot *plot, const char *name, int hue, const double *x, const double *y,
                       int count);
@@ -166,8 +175,11 @@ int64_t plot_marks(const Plot *plot, int series, int64_t *first);
 /* Number of series drawn as bars. */
 int     plot_bars(const Plot *plot);
 /* The caption: the note, or the extremes of a series that stands alone; all: of each series, where
- * characters are too coarse to read them. */
+ * characters are too coarse to read them. It explains the sign of busy points: a ring on a page, !
+ * in characters, a word beside bars. */
 void plot_caption(const Plot *plot, bool all, char *text, size_t size);
+/* Of it the note, and what the sign of busy points means. */
+void plot_about(const Plot *plot, bool characters, char *text, size_t size);
 /* Everything in the plot, into an open JSON object: names and units, numbers, and looks other than
  * the default: "x":..,"y":..,"rows":[..],"series":[..],... */
 void plot_json(const Plot *plot, Json *out);

@@ -41,7 +41,7 @@ void      cells_take_points(Field *f); /* takes their places and those of guides
 void      cells_guides(Field *f);
 void      cells_guide_line(Field *f, const PlotSeries *s);
 void      cells_labels(Field *f);
-void      cells_name_guides(Field *f); /* of upright guides */
+void      cells_name_guides(Field *f); /* over the curves */
 /* Adds a dot to a character; in ASCII writes the letter of the series. */
 void      cells_dot(Field *f, int dot_y, int dot_x, int ink);
 /* False: the point has no place. */

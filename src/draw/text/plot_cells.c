@@ -205,6 +205,17 @@ static void put_letters(Field *f, const PlotSeries *s, int series)
                       (uint32_t)plot_letter(s->hue), s->hue);
 }
 
+/* A busy point has its sign in place of a letter. */
+static void put_busy(Field *f, const PlotSeries *s)
+{
+    int x, y;
+
+    for (int64_t i = 0; s->busy && i < s->count; i++)
+        if (s->busy[i] && cells_dot_of(f, s->x[i], s->y[i], &x, &y))
+            cells_put(f->out, f->y + y / (f->utf8 ? 4 : 1), f->x + x / (f->utf8 ? 2 : 1), '!',
+                      s->hue);
+}
+
 static void put_band(Field *f, const PlotSeries *s, int series)
 {
     for (int64_t i = 0; s->low && i < s->count; i++) {
@@ -341,6 +352,8 @@ static void draw_all(Field *f, const PlotTick *ys, int y_count)
             (several || plot->x.names || plot->series[k].count <= 1 ||
              plot->series[k].mark == CURVE_POINTS))
             put_letters(f, &plot->series[k], k);
+    for (int k = 0; plot_has_busy_signs(plot) && k < plot->count; k++)
+        put_busy(f, &plot->series[k]);
     cells_labels(f);
     put_y_axis(f, ys, y_count);
     cells_x_axis(f);

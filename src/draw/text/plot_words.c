@@ -137,28 +137,60 @@ static void put_guide(Field *f, const PlotGuide *g)
                   stroke, PLOT_INK_GUIDE);
 }
 
-/* Names a level guide at its right end, or before an upright guide that would cut it. */
-static void write_level(Field *f, const PlotGuide *g)
+/* An upright guide cuts words that end there. */
+static bool cuts_words(const Field *f, int x, int length)
 {
-    int length = utf8_columns(g->name), x = f->w - length - 1, at, upright;
+    int upright;
 
-    if (!guide_at(f, g, &at))
-        return;
-    for (int tries = 0; tries < f->plot->guide_count; tries++)
-        for (int k = 0; k < f->plot->guide_count; k++) {
-            const PlotGuide *other = &f->plot->guides[k];
+    for (int k = 0; k < f->plot->guide_count; k++) {
+        const PlotGuide *other = &f->plot->guides[k];
 
-            if (other->vertical && guide_at(f, other, &upright) && upright >= x - 1 &&
-                upright <= x + length && upright > length)
-                x = upright - length - 1;
-        }
-    label_take(&f->places, cells_box(f->y + at, f->x + x, length));
-    cells_text(f->out, f->y + at, f->x + x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
+        if (other->vertical && guide_at(f, other, &upright) && upright >= x - 1 &&
+            upright <= x + length)
+            return true;
+    }
+    return false;
 }
 
-/* Names of upright guides are written over the curves. */
+/* Finds a column for a name on the guide's line, or `off` lines from it, from the right: where no
+ * curve and no upright guide is. */
+static bool level_column(Field *f, int at, int off, int length, int *x)
+{
+    if (at + off < 0 || at + off >= f->h)
+        return false;
+    for (*x = f->w - length - 1; *x > 0; --*x)
+        if (!cuts_words(f, *x, length) &&
+            label_fits(&f->places, cells_box(f->y + at + off, f->x + *x - 1, length + 2), true))
+            return true;
+    return false;
+}
+
+/* Names a level guide on its line, else above or under it, as near to its right end as no curve
+ * crosses; at the right end over the curves if there is no such place. */
+static void write_level(Field *f, const PlotGuide *g)
+{
+    static const int offs[] = { 0, -1, 1 };
+    int              length = utf8_columns(g->name), x, at;
+    size_t           k = 0;
+
+    if (!length || !guide_at(f, g, &at))
+        return;
+    while (k < sizeof(offs) / sizeof(*offs) && !level_column(f, at, offs[k], length, &x))
+        k++;
+    if (k == sizeof(offs) / sizeof(*offs)) {
+        k = 0;
+        x = f->w - length - 1;
+        label_take(&f->places, cells_box(f->y + at, f->x + x, length));
+    }
+    cells_text(f->out, f->y + at + offs[k], f->x + x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
+}
+
+/* Names of guides are written over the curves. */
 void cells_name_guides(Field *f)
 {
+    for (int k = 0; k < f->plot->guide_count; k++)
+        if (!f->plot->guides[k].vertical)
+            write_level(f, &f->plot->guides[k]);
     for (int k = 0; k < f->plot->guide_count; k++) {
         const PlotGuide *g = &f->plot->guides[k];
         double           place = plot_place(&f->axis, g->at);
@@ -172,9 +204,6 @@ void cells_guides(Field *f)
 {
     for (int k = 0; k < f->plot->guide_count; k++)
         put_guide(f, &f->plot->guides[k]);
-    for (int k = 0; k < f->plot->guide_count; k++)
-        if (!f->plot->guides[k].vertical)
-            write_level(f, &f->plot->guides[k]);
 }
 
 /* ---- lines ------------------------------------------------------------------ */
@@ -253,15 +282,14 @@ static const char *word_of(const Field *f, const PlotSeries *s, int64_t point, c
     return number ? text : point < 0 ? s->name : s->labels[point];
 }
 
-/* Names a line: a level one above or under its end, another beside it. */
-static void write_line_name(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
+/* Names a line: a level one above or under its end, another beside it. False: no place. */
+static bool place_line_name(Field *f, const char *name, const int *from, const int *to, int ink,
+                            bool clear)
 {
-    char        text[8];
-    const char *name = word_of(f, s, -1, text);
-    int         across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = utf8_columns(name);
-    bool        level = abs(to[1] - from[1]) < 2 * down;
+    int  across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = utf8_columns(name);
+    bool level = abs(to[1] - from[1]) < 2 * down;
 
-    for (int k = level ? 0 : 2 * NAME_STEPS; k < 4 * NAME_STEPS; k++) {
+    for (int k = level ? 0 : NAME_STEPS; k < 2 * NAME_STEPS; k++) {
         int    step = k % NAME_STEPS;
         double t = level ? 1 : 0.4 + 0.5 * step / NAME_STEPS;
         int    x = f->x + (int)lround(from[0] + t * (to[0] - from[0])) / across;
@@ -269,15 +297,26 @@ static void write_line_name(Field *f, const PlotSeries *s, const int *from, cons
 
         x = level ? x - length : x + 3;
         y = level ? y + (step % 2 ? 1 : -1) * (1 + step / 2) : y + 1;
-        if (k < 2 * NAME_STEPS && !is_own_line(f, y, to[1]))
+        if (k < NAME_STEPS && !is_own_line(f, y, to[1]))
             continue;
-        if (label_fits(&f->places, cells_box(y, x - 1, length + 2), k / NAME_STEPS % 2 == 0)) {
+        if (label_fits(&f->places, cells_box(y, x - 1, length + 2), clear)) {
             cells_text(f->out, y, x, length, name, ink, f->utf8);
-            return;
+            return true;
         }
     }
-    if (name == s->name)
-        cells_key_take(f, s, -1);
+    return false;
+}
+
+/* A name without a place clear of curves stands in the key; across a curve where that is full. */
+static void write_line_name(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
+{
+    char        text[8];
+    const char *name = word_of(f, s, -1, text);
+
+    if (place_line_name(f, name, from, to, ink, true) ||
+        (name == s->name && cells_key_take(f, s, -1)))
+        return;
+    place_line_name(f, name, from, to, ink, false);
 }
 
 /* Every other pair of dots. */
@@ -355,6 +394,19 @@ static bool is_astray(const Field *f, const LabelBox *box, int x, int y)
     return false;
 }
 
+/* A place for the word of a point, or for a number of the key (point -1). A word stands in the key
+ * rather than across a curve; false: it does, or there is no room. */
+static bool place_word(Field *f, const PlotSeries *s, int64_t point, int x, int y, int length,
+                       LabelBox *box)
+{
+    double gap = point >= 0 ? 1.5 : 0.5; /* a blank lies between */
+
+    if (label_place_clear(&f->places, x + 0.5, y + 0.5, gap, 0.5, length, 1, box))
+        return true;
+    return !(point >= 0 && cells_key_take(f, s, point)) &&
+           label_place(&f->places, x + 0.5, y + 0.5, gap, 0.5, length, 1, box);
+}
+
 static void put_label(Field *f, const PlotSeries *s, int64_t i)
 {
     char        text[8];
@@ -367,15 +419,13 @@ static void put_label(Field *f, const PlotSeries *s, int64_t i)
         return;
     x = f->x + x / (f->utf8 ? 2 : 1);
     y = f->y + y / (f->utf8 ? 4 : 1);
-    if (!label_place(&f->places, x + 0.5, y + 0.5, whole ? 1.5 : 0.5, 0.5, length, 1, &box)) {
-        if (whole) /* a blank lies between */
-            cells_key_take(f, s, i);
-    } else if (whole && is_astray(f, &box, x, y) && cells_key_take(f, s, i)) {
+    if (!place_word(f, s, whole ? i : -1, x, y, length, &box))
+        return;
+    if (whole && is_astray(f, &box, x, y) && cells_key_take(f, s, i))
         f->places.count--;
-    } else {
+    else
         cells_text(f->out, (int)lround(box.y), (int)lround(box.x), length, word,
                    s->hue < 0 ? PLOT_INK_TEXT : s->hue, f->utf8);
-    }
 }
 
 /* Names of lines are written over the curves. */

@@ -145,7 +145,7 @@ static void text_plot(const Panel *panel, const Plot *plot, int width, int lines
 {
     PlotCells cells;
     Error     err = ERROR_INIT;
-    char      caption[256];
+    char      caption[PLOT_CAPTION];
     int       height;
 
     for (int k = 0; k < title->count || (k < 1 && !(options->hides & HIDE_TITLES)); k++)

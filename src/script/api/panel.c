@@ -517,7 +517,25 @@ static double *push_numbers(lua_State *L, int t, const char *key, int *count)
     return out;
 }
 
-/* What it points to stays on the stack.  [-0, +4, v] */
+/* The same of booleans.  [-0, +1 their owner, v] */
+static const bool *push_flags(lua_State *L, int t, const char *key, int count)
+{
+    bool *out;
+
+    if (lua_getfield(L, t, key) == LUA_TNIL)
+        return NULL;
+    luaL_checktype(L, -1, LUA_TTABLE);
+    out = lua_newuserdatauv(L, sizeof(*out) * (size_t)(count + 1), 0);
+    for (int i = 0; i < count; i++) {
+        lua_rawgeti(L, -2, i + 1);
+        out[i] = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_remove(L, -2);
+    return out;
+}
+
+/* What it points to stays on the stack.  [-0, +5, v] */
 static void push_curve(lua_State *L, int t, ScalingCurve *out)
 {
     luaL_checktype(L, t, LUA_TTABLE);
@@ -528,6 +546,7 @@ static void push_curve(lua_State *L, int t, ScalingCurve *out)
     out->cost = push_numbers(L, t, "cost", &out->count);
     out->low = push_numbers(L, t, "low", &out->count);
     out->high = push_numbers(L, t, "high", &out->count);
+    out->busy = push_flags(L, t, "busy", out->count);
     if (!out->n || !out->cost || out->count < 1)
         luaL_error(L, "scaling: a curve needs n and cost, lists of the same length, or records");
 }
@@ -610,6 +629,8 @@ static const Member scaling_members[] = {
     FIELD("cost", "number[]", "at each of them"),
     FIELD("low", "number[]", "lower end of an interval of each cost"),
     FIELD("high", "number[]", "upper end"),
+    FIELD("busy", "boolean[]", "which costs were measured on a busy machine: their points are "
+                               "ringed, and the caption says so"),
     FIELD("records", "attnscope.Record[]|attnscope.Result[]",
           "where they were measured, and n and cost, where these are left out"),
     FIELD("claim", "number", "exponent of n that is claimed, drawn dashed"),

@@ -360,7 +360,7 @@ static void draw_plot(Ui *ui, const Pane *pane, const Panel *panel)
     if (plot) {
         plot_draw(ui, plot, inside);
         if (plot->binned) {
-            char caption[256];
+            char caption[PLOT_CAPTION];
 
             plot_caption(plot, true, caption, sizeof(caption));
             text_add(&words, caption);

@@ -206,13 +206,15 @@ static int draw_note(Ui *ui, const Plot *plot, Area inside)
 {
     Text note = { 0 };
     int  lines, most = inside.h / 3 > 3 ? inside.h / 3 : 3;
+    char about[PLOT_CAPTION];
 
-    text_add(&note, plot->note);
+    plot_about(plot, true, about, sizeof(about));
+    text_add(&note, about);
     if (*plot->measured)
         text_addf(&note, "%smeasured on %s", note.length ? "; " : "", plot->measured);
-    if (paragraph_lines(text_str(&note), inside) > most && *plot->note) {
+    if (paragraph_lines(text_str(&note), inside) > most && *about) {
         text_clear(&note);
-        text_add(&note, plot->note);
+        text_add(&note, about);
     }
     lines = paragraph_lines(text_str(&note), inside);
     lines = lines > most ? most : lines;

@@ -81,6 +81,44 @@ TEST(bars_are_medians_with_their_interval)
     plot_free(plot);
 }
 
+/* Two threads where 0.9 processors were free: the bar says so, and the caption what it means. */
+TEST(bars_of_a_busy_machine_are_told)
+{
+    Record            a = timed(2, 1.5, 2.25), b = timed(4, 3, 5);
+    const PlotSubject subjects[] = { { "a", &a }, { "b", &b } };
+    char              caption[PLOT_CAPTION];
+    Plot             *plot;
+
+    a.free_processors = number_of(2);
+    b.free_processors = number_of(0.9);
+    plot = plot_made(PLOT_TIME, subjects, 2, NULL);
+    assert_string_equal(plot->series[0].labels[0], "2 ms");
+    assert_string_equal(plot->series[0].labels[1], "4 ms, busy");
+    plot_caption(plot, false, caption, sizeof(caption));
+    assert_non_null(strstr(caption, "busy: more threads than processors were free"));
+    plot_free(plot);
+    plot = plot_made(PLOT_MEMORY, subjects, 2, NULL); /* which needs no processor */
+    assert_false(plot_any_busy(plot));
+    plot_free(plot);
+}
+
+/* The plot of caches says which sizes its curves have. */
+TEST(caches_have_the_sizes_of_the_run)
+{
+    Record a = { .mechanism = "window", .params = (char *)(uintptr_t)"{\"window\":28}", .n = 512 };
+    Record b = { .mechanism = "mla", .notes = (char *)(uintptr_t)"rank=32, a quarter", .n = 512 };
+    const PlotSubject subjects[] = { { "Sliding window", &a }, { "Latent", &b },
+                                     { "window(window=28)", &a } };
+    Plot             *plot;
+
+    for (int x = 0; x < STEP_LENGTHS; x++)
+        a.step.held[x] = b.step.held[x] = number_of(1024);
+    plot = plot_made(PLOT_CACHE, subjects, 3, NULL);
+    assert_string_equal(plot->note, "by closed form; sizes of the run, n = 512, at every length; "
+                                    "Sliding window: window 28; Latent: rank=32, a quarter");
+    plot_free(plot);
+}
+
 TEST(the_unknown_is_no_bar)
 {
     Record            a = timed(2, 1.5, 2.5), refused = { .status = RECORD_UNSUPPORTED };

@@ -205,7 +205,79 @@ TEST(other_lengths_are_the_longest)
     results_free(&rows);
 }
 
-static Text chart_of(bool systems, const PngOptions *options)
+/* A decoder whose cache grows with n, and one that keeps a window: step ms as n, and constant. */
+static Results decoders(void)
+{
+    Results rows = { 0 };
+
+    for (int n = 64; n <= 1024; n *= 2)
+        for (int k = 0; k < 2; k++) {
+            char  line[600];
+            Error err = ERROR_INIT;
+            int   kept = k ? 64 : n;
+
+            snprintf(line, sizeof(line),
+                     "{\"mechanism\":\"%s\",\"params\":{},\"n\":%d,\"status\":\"OK\","
+                     "\"time_ms\":{\"median\":1},\"decode\":{\"state_bytes\":%d,"
+                     "\"step_bytes\":%d,\"decode_flops\":%d,\"way\":\"last query\",%s"
+                     "\"step_ms\":{\"median\":%d}}}",
+                     k ? "window" : "full", n, 256 * kept, 256 * kept, 512 * kept,
+                     k ? "\"kept_ms\":0.5," : "", kept);
+            assert_true(results_add(&rows, line, strlen(line), 0, &err));
+        }
+    results_sort(&rows);
+    return rows;
+}
+
+TEST(one_token_more_is_fitted)
+{
+    static const char *const full[] = { "1.00 [1.00, 1.00]", " n ", NULL };
+    static const char *const window[] = { "0.00 [0.00, 0.00]", NULL };
+    Results    rows = decoders(), without = made_up();
+    SeriesFit *fits;
+    Text       out = { 0 };
+    int        count;
+    Error      err = ERROR_INIT;
+
+    assert_true(rows_decode(&rows) && !rows_decode(&without));
+    assert_true(fit_series(&rows, 0, &fits, &count, &err));
+    assert_int_equal(count, 2);
+    CHECK_NEAR(fits[0].plain[FIT_CACHE].alpha.value, 1, 1e-9);
+    CHECK_NEAR(fits[1].plain[FIT_STEP_BYTES].alpha.value, 0, 1e-9);
+    fits_decode_table(&rows, fits, count, TABLE_TEXT, 0, &out);
+    check_line(text_str(&out), "full", full);
+    check_line(text_str(&out), "window", window);
+    text_clear(&out);
+    fits_decode_table(&rows, fits, count, TABLE_CSV, 0, &out);
+    assert_non_null(strstr(text_str(&out), ",decode.step_ms.alpha,"));
+    text_clear(&out);
+    fits_json(&rows, fits, count, &out);
+    assert_non_null(strstr(text_str(&out), "\"decode\":{\"step_ms\":{\"alpha\":"));
+    free(fits);
+    text_free(&out);
+    results_free(&rows);
+    results_free(&without);
+}
+
+TEST(tables_of_points_have_decode_numbers)
+{
+    Results rows = decoders();
+    Text    out = { 0 };
+
+    points_table(&rows, TABLE_TEXT, 0, &out);
+    assert_non_null(strstr(text_str(&out), "step reads"));
+    assert_non_null(strstr(text_str(&out), "16.0 KiB"));
+    CHECK(strstr(text_str(&out), "4*") || strstr(text_str(&out), "0*"), "%s", text_str(&out));
+    text_clear(&out);
+    points_table(&rows, TABLE_CSV, 0, &out);
+    assert_non_null(strstr(text_str(&out), "decode.way"));
+    assert_non_null(strstr(text_str(&out), "last query"));
+    assert_non_null(strstr(text_str(&out), "decode.kept_ms"));
+    text_free(&out);
+    results_free(&rows);
+}
+
+static Text chart_of(FitsOf of, const PngOptions *options)
 {
     Results    rows = made_up();
     SeriesFit *fits;
@@ -214,7 +286,7 @@ static Text chart_of(bool systems, const PngOptions *options)
     Error      err = ERROR_INIT;
 
     assert_true(fit_series(&rows, 0, &fits, &count, &err));
-    CHECK(exponents_file(&rows, fits, count, systems, &(ChartWords){ NULL, NULL }, FORMAT_PNG_FILE,
+    CHECK(exponents_file(&rows, fits, count, of, &(ChartWords){ NULL, NULL }, FORMAT_PNG_FILE,
                          options, &out, &err), "%s", err.text);
     free(fits);
     results_free(&rows);
@@ -224,8 +296,9 @@ static Text chart_of(bool systems, const PngOptions *options)
 TEST(the_chart_is_the_same_twice)
 {
     const PngOptions options = { .dpi = 60 }, dark = { .dpi = 60, .theme = "dark" };
-    Text             a = chart_of(true, &options), b = chart_of(true, &options);
-    Text             c = chart_of(false, &options), d = chart_of(false, &dark);
+    Text             a = chart_of(FITS_SYSTEMS, &options);
+    Text             b = chart_of(FITS_SYSTEMS, &options);
+    Text             c = chart_of(FITS_SERIES, &options), d = chart_of(FITS_SERIES, &dark);
 
     assert_int_equal(a.length, b.length);
     assert_memory_equal(a.data, b.data, a.length);

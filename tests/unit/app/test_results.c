@@ -169,9 +169,66 @@ TEST(rows_are_sorted_by_series)
     assert_true(row_same_setting(&rows.rows[0], &rows.rows[2]));
     rows.rows[0].version = "9.9"; /* another version's is another curve, the same point */
     assert_false(row_same_series(&rows.rows[0], &rows.rows[1]));
-    rows.rows[0].n = rows.rows[1].n;
-    assert_true(row_same_point(&rows.rows[0], &rows.rows[1]));
-    assert_false(row_same_point(&rows.rows[0], &rows.rows[2]));
+    results_free(&rows);
+}
+
+/* ---- the identity of a point -------------------------------------------------- */
+
+#define POINT(more)                                                                                \
+    "{" more "\"mechanism\":\"full\",\"params\":{},\"n\":8,\"seed\":0,\"threads\":1,"             \
+    "\"source\":\"x.npz\",\"status\":\"OK\"}\n"
+#define KEYS(key, point) "\"key\":\"" key "@1\",\"point\":\"" point "\","
+#define RUN(options)     "\"command\":\"run full " options " --json\","
+#define INPUT(sha)       "\"input_sha256\":\"" sha "\","
+#define SCRIPT(sha)      "\"script_sha256\":\"" sha "\","
+
+/* Two records, and whether they are one point: for what is counted, and for time. */
+static const struct {
+    const char *a, *b;
+    bool        counted, timed;
+} pairs[] = {
+    { POINT(""), POINT(""), true, true },
+    { POINT(INPUT("aa")), POINT(INPUT("bb")), false, false },
+    { POINT(INPUT("aa")), POINT(""), true, true }, /* of run --json: not known */
+    { POINT("\"process\":{\"number\":2},"), POINT(""), false, false },
+    { POINT(KEYS("k", "p") SCRIPT("11")), POINT(KEYS("l", "p") SCRIPT("22")), true, true },
+    { POINT(KEYS("k", "p") RUN("--repeat=1")), POINT(KEYS("l", "p") RUN("--repeat=2")), true,
+      false },
+    { POINT(KEYS("k", "p")), POINT(KEYS("k", "q")), false, false },
+    /* records from before points had fingerprints of their own */
+    { POINT("\"key\":\"k@1\","), POINT("\"key\":\"k@2\","), true, true },
+    { POINT("\"key\":\"k@1\","), POINT("\"key\":\"l@1\","), false, false },
+    { POINT("\"key\":\"k@1\"," RUN("--repeat=1")), POINT("\"key\":\"l@1\"," RUN("--repeat=2")),
+      true, false },
+    { POINT("\"key\":\"k@1\"," INPUT("aa") RUN("--repeat=1")),
+      POINT("\"key\":\"l@1\"," INPUT("bb") RUN("--repeat=2")), false, false },
+};
+
+TEST(a_point_is_what_is_measured)
+{
+    for (size_t k = 0; k < sizeof(pairs) / sizeof(*pairs); k++) {
+        Results a = read_good(pairs[k].a), b = read_good(pairs[k].b);
+
+        CHECK(row_same_point(a.rows, b.rows, true) == pairs[k].counted, "pair %zu, counted", k);
+        CHECK(row_same_point(a.rows, b.rows, false) == pairs[k].timed, "pair %zu, timed", k);
+        results_free(&a);
+        results_free(&b);
+    }
+}
+
+/* An edit of a script makes another curve, as another version of the program does. */
+TEST(scripts_and_inputs_part_curves)
+{
+    Results rows = read_good(POINT(SCRIPT("11") INPUT("aa")) POINT(SCRIPT("22") INPUT("aa"))
+                             POINT(SCRIPT("11") INPUT("bb")) POINT(SCRIPT("11") INPUT("aa")));
+    Text    what = { 0 };
+
+    assert_false(row_same_series(&rows.rows[0], &rows.rows[1]));
+    assert_false(row_same_series(&rows.rows[0], &rows.rows[2]));
+    assert_true(row_same_series(&rows.rows[0], &rows.rows[3]));
+    assert_int_equal(row_differences(&rows.rows[0], &rows.rows[2], &what), 1);
+    assert_non_null(strstr(text_str(&what), "content of the input"));
+    text_free(&what);
     results_free(&rows);
 }
 

@@ -276,7 +276,7 @@ TEST(a_chart_comes_back_to_the_last_bit)
                         { .value = 1.7, .valid = true } } },
         { .name = "window", .claim = "-", .note = "one length only" },
     };
-    ExponentChart  chart = { "title", "caption", "a machine", rows, 2 }, *again;
+    ExponentChart  chart = { "title", "caption", "a machine", rows, 2, true }, *again;
     PngOptions     options = { .dpi = 72 };
     Text           a = { 0 }, b = { 0 }, x = { 0 }, y = { 0 };
     Error          err = ERROR_INIT;
@@ -312,7 +312,7 @@ static const ExponentRow wide_row = {
 
 TEST(only_what_is_claimed_is_drawn)
 {
-    ExponentChart chart = { "title", "caption", "a machine", &wide_row, 1 };
+    ExponentChart chart = { "title", "caption", "a machine", &wide_row, 1, false };
     Error         err = ERROR_INIT;
     Plot         *plot = exponents_plot(&chart, &err);
 
@@ -329,7 +329,7 @@ TEST(the_axis_of_exponents_ends)
 {
     ExponentRow   row = { .name = "full", .measured = { { -7, 0, 0, true, false },
                                                         { 9, 0, 0, true, false } } };
-    ExponentChart chart = { "title", "caption", "a machine", &row, 1 };
+    ExponentChart chart = { "title", "caption", "a machine", &row, 1, false };
     Error         err = ERROR_INIT;
     Plot         *plot = exponents_plot(&chart, &err);
 
@@ -340,7 +340,7 @@ TEST(the_axis_of_exponents_ends)
 
 static bool draw_row(const ExponentRow *row, double inch, Text *bytes, Error *err)
 {
-    ExponentChart chart = { "title", "caption", "a machine", row, 1 };
+    ExponentChart chart = { "title", "caption", "a machine", row, 1, false };
     PngOptions    options = { .dpi = 300, .width_inch = inch, .size_inch = 8 / 72.27,
                               .letters = LETTERS_NAMED };
 

@@ -222,6 +222,35 @@ TEST(keys_tell_points_apart)
     }
 }
 
+/* How often a point is repeated is no part of what it is; all else is. */
+TEST(identities_leave_out_repeats)
+{
+    Planned a = plan_of("sweep -m bigbird -n 32"), b = plan_of("sweep -m bigbird -n 32 --repeat 9"),
+            c = plan_of("sweep -m bigbird -n 32 --seed 1"),
+            d = plan_of("sweep -m bigbird -n 32 --input synthetic:blocks");
+
+    assert_int_equal(strlen(a.plan.points[0].identity), 16);
+    assert_string_equal(a.plan.points[0].identity, b.plan.points[0].identity);
+    assert_string_not_equal(a.plan.points[0].identity, c.plan.points[0].identity);
+    assert_string_not_equal(a.plan.points[0].identity, d.plan.points[0].identity);
+    planned_free(&a);
+    planned_free(&b);
+    planned_free(&c);
+    planned_free(&d);
+}
+
+/* JSON has no such numbers; the point's record says what was given. */
+TEST(values_that_are_no_numbers_stay_text)
+{
+    Planned p = plan_of("sweep -m linear -n 32 -p eps=nan,inf,0.5");
+
+    assert_int_equal(p.plan.count, 3);
+    assert_string_equal(p.plan.points[0].params, "{\"eps\":\"nan\"}");
+    assert_string_equal(p.plan.points[1].params, "{\"eps\":\"inf\"}");
+    assert_string_equal(p.plan.points[2].params, "{\"eps\":0.5}");
+    planned_free(&p);
+}
+
 TEST(parentheses_have_the_last_word)
 {
     Planned p = plan_of("sweep -m 'bigbird(window=9)' -m 'full(position=rope,seed=5,causal=true)' "

@@ -1,5 +1,7 @@
 /* test_draw_plot.c -- plots: ranges, ticks, series of views, characters, pages. */
 
+#include <jansson.h>
+
 #include "check.h"
 #include "draw/figure/figure.h"
 #include "draw/file/format.h"
@@ -637,6 +639,69 @@ TEST(names_of_guides_stay_whole)
         CHECK(strstr(text, "level"), "guide at %d:\n%s", at, text);
         plot_free(plot);
     }
+}
+
+/* The name of a level guide keeps off a curve that ends on it. */
+TEST(names_of_guides_keep_off_curves)
+{
+    Plot       *plot = new_plot();
+    PlotSeries *s = add(plot, CURVE_LINE, 3, (double[]){ 0, 6, 12 });
+    char        text[8000];
+    const char *name, *line;
+
+    s->x[1] = 37;
+    s->x[2] = 40;
+    plot_guide(plot, "a level name", false, 6);
+    plot_settle(plot);
+    text_of(plot, 60, 14, false, text);
+    name = strstr(text, " a level name ");
+    if (!name)
+        name = strstr(text, "-a level name-");
+    CHECK(name, "%s", text);
+    for (line = name; line > text && line[-1] != '\n';)
+        line--;
+    CHECK(name - line < 38, "%s", text); /* left of the curve, not over it */
+    plot_free(plot);
+}
+
+/* Busy points have a sign and a caption, and a stored plot keeps them. */
+TEST(busy_points_are_told)
+{
+    Plot       *plot = new_plot(), *copy;
+    PlotSeries *s = add(plot, CURVE_LINE, 3, (double[]){ 1, 5, 9 });
+    char        text[8000], caption[PLOT_CAPTION];
+    Error       err = ERROR_INIT;
+    Text        json = { 0 };
+    Json        out = jsonw_to(&json);
+    json_t     *stored;
+
+    assert_false(plot_any_busy(plot));
+    assert_true(plot_busy(s, 1));
+    plot_settle(plot);
+    text_of(plot, 50, 12, false, text);
+    assert_non_null(strchr(text, '!'));
+    plot_caption(plot, false, caption, sizeof(caption));
+    CHECK(strstr(caption, "ringed: more threads"), "%s", caption);
+    plot_caption(plot, true, caption, sizeof(caption));
+    CHECK(strstr(caption, "!: more threads"), "%s", caption);
+    copy = plot_copy(plot, &err);
+    assert_true(copy && copy->series[0].busy[1] && !copy->series[0].busy[0]);
+    plot_free(copy);
+    jsonw_open(&out, '{');
+    plot_json(plot, &out);
+    jsonw_close(&out, '}');
+    stored = json_loads(text_str(&json), 0, NULL);
+    copy = plot_of_json(stored, &err);
+    CHECK(copy && copy->series[0].busy[1] && !copy->series[0].busy[2], "%s", err.text);
+    plot_free(copy);
+    assert_true(plot_busy(s, 0) && plot_busy(s, 2)); /* all: a sign would tell nothing apart */
+    text_of(plot, 50, 12, false, text);
+    assert_null(strchr(text, '!'));
+    plot_caption(plot, false, caption, sizeof(caption));
+    CHECK(strstr(caption, "all points: more threads"), "%s", caption);
+    json_decref(stored);
+    text_free(&json);
+    plot_free(plot);
 }
 
 /* ---- figures ---------------------------------------------------------------- */

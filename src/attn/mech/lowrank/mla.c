@@ -81,8 +81,9 @@ static void note_rank(Run *r, const Params *p, int64_t rank)
     if (rank < width / 4)
         run_note(r, "rank=%lld, one for each token: nothing is lost", (long long)rank);
     else
-        run_note(r, "rank=%lld, a quarter of a token's %lld numbers of %lld heads", (long long)rank,
-                 (long long)width, (long long)r->k.shape[0]);
+        run_note(r, "rank=%lld, a quarter of a token's %lld numbers of %lld head%s",
+                 (long long)rank, (long long)width, (long long)r->k.shape[0],
+                 r->k.shape[0] == 1 ? "" : "s");
 }
 
 static int64_t rope_of(const Params *p)
