@@ -326,7 +326,7 @@ Plot *step_plot(const Step *step)
                   plot->series[0].x[1] >= 2 * plot->series[0].x[0] &&
                   plot->series[0].x[2] >= 2 * plot->series[0].x[1];
     if (plot->count == 1)
-        snprintf(plot->y.name, sizeof(plot->y.name), "%s", plot->series[0].name);
+        snprintf(plot->y.name, sizeof(plot->y.name), "%.63s", plot->series[0].name);
     plot_settle(plot);
     return plot;
 }

@@ -7,7 +7,7 @@
 #include "draw/page/sheet.h"
 
 typedef struct KeyItem {
-    char text[96];
+    char text[PLOT_NAME];
     bool swatch;
     bool dot; /* in the swatch */
     Rgb  rgb;
