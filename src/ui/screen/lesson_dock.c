@@ -261,7 +261,7 @@ static void lesson_see(Ui *ui)
     if (!pane)
         return;
     snprintf(l->moved, sizeof(l->moved), "The pane shows head %lld, and the step opened head %lld: "
-             "the right answer may be another now. Press r: it brings back the step's.",
+             "the right answer may be another now. Here, r brings back the step's.",
              (long long)pane->spec.head, (long long)opened);
     l->sight.moved = l->moved;
 }
