@@ -109,6 +109,35 @@ bool place_data(const char *name, Text *out, Error *err)
     return place_below("XDG_DATA_HOME", ".local/share", name, out, err);
 }
 
+/* Folders of the machine's data; by the specification these where the variable is not set. */
+static const char *shared_folders(void)
+{
+    const char *set = getenv("XDG_DATA_DIRS");
+
+    return set && *set ? set : "/usr/local/share:/usr/share";
+}
+
+int place_data_shared_count(void)
+{
+    int count = 1;
+
+    for (const char *at = shared_folders(); (at = strchr(at, ':')); at++)
+        count++;
+    return count;
+}
+
+bool place_data_shared(const char *name, int index, Text *out, Error *err)
+{
+    const char *at = shared_folders();
+
+    while (index-- > 0 && *(at += strcspn(at, ":")))
+        at++;
+    if (*at != '/')
+        return error_set(err, ERR_FILE, "XDG_DATA_DIRS: a relative path is ignored");
+    text_addf(out, "%.*s/attnscope/%s", (int)strcspn(at, ":"), at, name);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
 bool place_cache(const char *name, Text *out, Error *err)
 {
     return place_below("XDG_CACHE_HOME", ".cache", name, out, err);

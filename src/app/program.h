@@ -17,6 +17,10 @@ bool place_home(Text *out);
 bool place_state(const char *name, Text *out, Error *err);
 /* The same for $XDG_DATA_HOME, or ~/.local/share: the user's files. */
 bool place_data(const char *name, Text *out, Error *err);
+/* The same in a folder of $XDG_DATA_DIRS, which all users of the machine share; from 0.  False: the
+ * folder counts for nothing. */
+bool place_data_shared(const char *name, int index, Text *out, Error *err);
+int  place_data_shared_count(void);
 /* The same for $XDG_CACHE_HOME, or ~/.cache: what can be made again. */
 bool place_cache(const char *name, Text *out, Error *err);
 /* Makes the missing folders above a file, readable by the user alone. */

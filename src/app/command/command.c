@@ -408,7 +408,7 @@ static bool docs_man(Text *out)
              ".B NO_COLOR\nno colours when not empty.\n"
              ".TP\n.B TERM, LC_ALL\nno sequences on a dumb terminal; plain ASCII on one whose "
              "locale is not UTF-8 (files and pipes have UTF-8 everywhere).\n"
-             ".TP\n.B LINES, COLUMNS, XDG_DATA_HOME\nas usual.\n"
+             ".TP\n.B LINES, COLUMNS, XDG_DATA_HOME, XDG_DATA_DIRS\nas usual.\n"
              ".TP\n.B ATTNSCOPE_TIMED_SECONDS\na measurement repeats a run for at least so many "
              "seconds, if these are fewer than usual (0.2, or 0.05 without \\-\\-repeat and "
              "\\-\\-within). For tests that read no times.\n"

@@ -122,6 +122,7 @@ static bool print_answer(const Lesson *lesson, int at, const LessonFacts *facts,
 {
     const LessonStep *step = &lesson->steps[at];
     double            right;
+    char              value[LESSON_RIGHT];
 
     if (step->ask == LESSON_ASKS_NOTHING)
         return true;
@@ -130,8 +131,7 @@ static bool print_answer(const Lesson *lesson, int at, const LessonFacts *facts,
     if (step->ask == LESSON_ASKS_CHOICE)
         text_addf(out, "\nanswer: %c)\n", 'a' + (int)right - 1);
     else
-        text_addf(out, "\nanswer: %.6g%s%s\n", right, step->unit ? " " : "",
-                  step->unit ? step->unit : "");
+        text_addf(out, "\nanswer: %s\n", lesson_right_text(step, right, value, sizeof(value)));
     return true;
 }
 

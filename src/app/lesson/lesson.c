@@ -361,20 +361,33 @@ static bool add_lesson_file(LessonList *list, const char *folder, const char *na
     return add_lesson(list, &file, err);
 }
 
-static bool add_users(LessonList *list, Error *err)
+/* No such folder holds no lesson. */
+static bool add_folder(LessonList *list, const char *folder, Error *err)
 {
     struct dirent **entries = NULL;
-    Text            folder = { 0 };
-    int             count = -1;
+    int             count = scandir(folder, &entries, is_lesson, alphasort);
     bool            ok = true;
 
-    if (place_data("lessons", &folder, NULL))
-        count = scandir(text_str(&folder), &entries, is_lesson, alphasort);
     for (int i = 0; i < count; i++) {
-        ok = ok && add_lesson_file(list, text_str(&folder), entries[i]->d_name, err);
+        ok = ok && add_lesson_file(list, folder, entries[i]->d_name, err);
         free(entries[i]);
     }
     free(entries);
+    return ok;
+}
+
+/* The folders of the machine, from the last to the first, which counts most; then the user's. */
+static bool add_folders(LessonList *list, Error *err)
+{
+    Text folder = { 0 };
+    bool ok = true;
+
+    for (int i = place_data_shared_count(); ok && i-- > 0; text_clear(&folder))
+        if (place_data_shared("lessons", i, &folder, NULL))
+            ok = add_folder(list, text_str(&folder), err);
+    text_clear(&folder);
+    if (ok && place_data("lessons", &folder, NULL))
+        ok = add_folder(list, text_str(&folder), err);
     text_free(&folder);
     return ok;
 }
@@ -382,7 +395,7 @@ static bool add_users(LessonList *list, Error *err)
 bool lessons_find(LessonList *out, Error *err)
 {
     *out = (LessonList){ 0 };
-    if (add_shipped(out, err) && add_users(out, err))
+    if (add_shipped(out, err) && add_folders(out, err))
         return true;
     lessons_free(out);
     return false;

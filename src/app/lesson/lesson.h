@@ -162,8 +162,8 @@ typedef struct LessonList {
     int         count;
 } LessonList;
 
-/* The program's lessons, and those of $XDG_DATA_HOME/attnscope/lessons; a user's lesson replaces
- * the program's of the same name. */
+/* The program's lessons, those of attnscope/lessons in the folders of $XDG_DATA_DIRS, and those of
+ * $XDG_DATA_HOME/attnscope/lessons; of several with one name the last replaces the others. */
 bool lessons_find(LessonList *out, Error *err);
 void lessons_free(LessonList *list);
 
@@ -221,6 +221,9 @@ bool lesson_number(const char *typed, const char *unit, double *out, Error *err)
  * of lessons. */
 bool lesson_number_begins(const char *typed, const char *unit);
 bool lesson_accepts(const LessonStep *step, double right, double given);
+/* "72.8 %", as a right number is shown: whole numbers as they are, others in three digits. */
+#define LESSON_RIGHT 400 /* bytes that hold the largest double there is, its unit, and words */
+const char *lesson_right_text(const LessonStep *step, double right, char *out, size_t size);
 
 /* A learner's progress, as a text file of lines.
  *
@@ -315,7 +318,10 @@ typedef struct LessonSight {
     const char *reply;    /* reply to the last answer; NULL: none */
     bool        right;
     const char *instead; /* mechanism in a pane in place of the step's; NULL: it is the step's */
+    const char *moved;    /* words about a head that is not the step's; NULL: none */
+    const char *fault;    /* why the task cannot be judged; NULL: it can */
     bool        lenient;  /* a text that cannot be made is a short notice, no error */
+    bool        untouched; /* the panes are the step's, so that notice is the lesson's error */
     const char *explain;  /* as it was made when the step was done; NULL: of the facts as given */
 } LessonSight;
 
@@ -345,6 +351,7 @@ double lesson_minutes(const Lesson *lesson);
 bool lesson_task_names(const LessonStep *step, const char *name);
 /* The step's fixed words say to press this key. */
 bool lesson_step_names_key(const LessonStep *step, const char *name, size_t length);
+bool lesson_task_names_key(const LessonStep *step, const char *name, size_t length); /* its task */
 /* Sets step->opens_form. */
 void lesson_task_read(LessonStep *step);
 /* The task names a parameter of one of the panes, or a row of the form that every mechanism

@@ -138,7 +138,7 @@ typedef struct Making {
     LessonPage        *page;
     const Lesson      *lesson;
     const LessonFacts *facts;
-    bool               lenient;
+    bool               lenient, untouched;
     int                width;
     Error             *err;
 } Making;
@@ -151,7 +151,8 @@ static bool add_text(const Making *m, const LessonText *text, LessonLineKind kin
     bool  ok = lesson_text(m->lesson, text, m->facts, &made, m->lenient ? &refused : m->err);
 
     if (!ok && m->lenient) {
-        text_add(&made, "the panes show something else; r brings back what this is about");
+        text_add(&made, m->untouched ? refused.text : "the panes show something else; r brings "
+                                                      "back what this is about");
         ok = true;
     }
     if (ok && made.length) {
@@ -214,6 +215,15 @@ static void add_instead(LessonPage *page, const LessonSight *sight, int width)
     text_free(&text);
 }
 
+/* What the task's function failed at, in the place of the verdict. */
+static void add_fault(LessonPage *page, const LessonSight *sight, int width)
+{
+    if (!sight->fault || sight->done)
+        return;
+    gap(page);
+    add_text_lines(page, LESSON_LINE_WRONG, "", 2, sight->fault, width);
+}
+
 bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const LessonSight *sight,
                  int width, LessonPage *out, Error *err)
 {
@@ -221,15 +231,18 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const
     LessonText        task = { .fixed = s->task }, kept = { .fixed = sight->explain };
     bool              open = s->done && !sight->done;
     bool              over = (s->done || s->ask) && !open && (!s->ask || sight->answered);
-    Making            m = { out, lesson, facts, sight->lenient, width, err };
+    Making            m = { out, lesson, facts, sight->lenient, sight->untouched, width, err };
 
     *out = (LessonPage){ .count = 0 };
     add_instead(out, sight, width);
+    if (sight->moved)
+        add_text_lines(out, LESSON_LINE_WRONG, "", 0, sight->moved, width);
     if (!add_text(&m, &s->text, LESSON_LINE_TEXT, "", 0) ||
         !add_text(&m, &task, open ? LESSON_LINE_TASK : LESSON_LINE_DONE, open ? "  DO" : "  done",
                   INDENT + 1) ||
         (!sight->instead && !add_text(&m, &s->now, LESSON_LINE_NOW, "  now", INDENT + 1)))
         return false;
+    add_fault(out, sight, width);
     add_question(out, s, sight, width);
     if (sight->hint && !over && !add_text(&m, &s->hint, LESSON_LINE_HINT, "hint", INDENT))
         return false;
@@ -244,7 +257,7 @@ bool lesson_brief(const Lesson *lesson, int step, const LessonFacts *facts,
 {
     const LessonStep *s = &lesson->steps[step];
     LessonText        task = { .fixed = s->task };
-    Making            m = { out, lesson, facts, sight->lenient, width, err };
+    Making            m = { out, lesson, facts, sight->lenient, sight->untouched, width, err };
 
     *out = (LessonPage){ .count = 0 };
     if (!add_text(&m, &task, sight->done ? LESSON_LINE_DONE : LESSON_LINE_TASK,
@@ -471,9 +484,14 @@ bool lesson_step_names_key(const LessonStep *step, const char *name, size_t leng
            says_to_press(step->explain.fixed, name, length);
 }
 
+bool lesson_task_names_key(const LessonStep *step, const char *name, size_t length)
+{
+    return says_to_press(step->task, name, length);
+}
+
 void lesson_task_read(LessonStep *step)
 {
-    step->opens_form |= says_to_press(step->task, "p", 1);
+    step->opens_form |= lesson_task_names_key(step, "p", 1);
 }
 
 static bool names_one(const LessonStep *step, const Param *params)

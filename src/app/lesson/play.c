@@ -250,6 +250,15 @@ bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, dou
     return true;
 }
 
+const char *lesson_right_text(const LessonStep *step, double right, char *out, size_t size)
+{
+    bool whole = fabs(right) >= 999.5 || fabs(right - round(right)) <= 1e-9 * fabs(right);
+
+    snprintf(out, size, whole ? "%.0f%s%s" : "%.3g%s%s", right, step->unit ? " " : "",
+             step->unit ? step->unit : "");
+    return out;
+}
+
 bool lesson_accepts(const LessonStep *step, double right, double given)
 {
     double room;

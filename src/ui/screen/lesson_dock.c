@@ -227,6 +227,55 @@ static void draw_closing(Ui *ui, Area area)
     lesson_page_free(&page);
 }
 
+/* ---- what the panes have to do with the words ----------------------------------------------- */
+
+/* The answer of an open question is a function of the panes, and a pane has another head than the
+ * step's, which no word of the step said to choose. */
+static const Pane *other_head(const Ui *ui, int64_t *opened)
+{
+    const Lessons    *l = &ui->lessons;
+    const LessonStep *step = &l->running->steps[l->step];
+
+    if (!step->answer_of || step->done || l->sight.answered || lesson_instead(ui) ||
+        lesson_step_names_key(step, "[", 1) || lesson_step_names_key(step, "]", 1))
+        return NULL;
+    for (int i = 0; i < l->opened && i < ui->compare.count; i++) {
+        *opened = l->heads[i];
+        if (ui->compare.panes[i].spec.head != *opened)
+            return &ui->compare.panes[i];
+    }
+    return NULL;
+}
+
+/* Fills what the words say about the panes, as they are now. */
+static void lesson_see(Ui *ui)
+{
+    Lessons    *l = &ui->lessons;
+    int64_t     opened = 0;
+    const Pane *pane = other_head(ui, &opened);
+
+    l->sight.instead = lesson_instead(ui);
+    l->sight.untouched = lesson_untouched(ui);
+    l->sight.fault = l->fault[0] ? l->fault : NULL;
+    l->sight.moved = NULL;
+    if (!pane)
+        return;
+    snprintf(l->moved, sizeof(l->moved), "The pane shows head %lld, and the step opened head %lld: "
+             "the right answer may be another now. Here, r brings back the step's.",
+             (long long)pane->spec.head, (long long)opened);
+    l->sight.moved = l->moved;
+}
+
+/* The open task says to press the action's key. */
+static bool lesson_needs(Ui *ui, const Action *action)
+{
+    const Lessons *l = &ui->lessons;
+    size_t         length = strcspn(action->keys, " ");
+
+    return !l->over && !l->sight.done &&
+           lesson_task_names_key(&l->running->steps[l->step], action->keys, length);
+}
+
 static void lesson_draw(Ui *ui, Area area)
 {
     Lessons          *l = &ui->lessons;
@@ -244,7 +293,7 @@ static void lesson_draw(Ui *ui, Area area)
     term_fill(ui->term, area, ' ', (Style){ 0 });
     ui_frame(ui, area, title, lessons_focused(ui));
     lesson_facts(ui, &facts);
-    l->sight.instead = lesson_instead(ui);
+    lesson_see(ui);
     if (l->problem[0])
         draw_trouble(ui, area, l->problem);
     else if (ui_has(ui, SCREEN_PARAMS) && params_area(ui).x < area.w)
@@ -301,6 +350,7 @@ const Screen screen_lesson = {
     .draw = lesson_draw,
     .key = lesson_key,
     .hint = lesson_hint,
+    .needs = lesson_needs,
     .close = lessons_close,
     .line = draw_task,
     .poll = lesson_poll,

@@ -45,7 +45,7 @@ static void panes_text(const Ui *ui, Text *out)
 }
 
 /* No parameter was changed since the lesson opened the panes. */
-static bool panes_as_opened(const Ui *ui)
+bool lesson_untouched(const Ui *ui)
 {
     Text now = { 0 };
     bool same;
@@ -70,6 +70,7 @@ static void open_panes(Ui *ui, const LessonWords *words, const Call *call, Figur
         }
         snprintf(ui->lessons.mechanisms[i], sizeof(ui->lessons.mechanisms[i]), "%s",
                  pane->request.mechanism);
+        ui->lessons.heads[i] = pane->spec.head;
         ui_take(ui, pane);
     }
     text_clear(&ui->lessons.requests);
@@ -164,7 +165,7 @@ void lesson_show(Ui *ui, int at)
     l->step = at;
     l->over = false;
     l->scroll = 0;
-    l->said[0] = l->problem[0] = '\0';
+    l->said[0] = l->problem[0] = l->fault[0] = '\0';
     l->sight = (LessonSight){ .chosen = -1, .answered = known, .lenient = true };
     field_set(&l->field, "");
     l->judged = false;
@@ -176,6 +177,8 @@ void lesson_show(Ui *ui, int at)
     history_clear(ui); /* the panes belong to another step now */
     if ((words != l->shown && !open_words(ui, words, &err)) || !start_runs(ui, step, &err))
         snprintf(l->problem, sizeof(l->problem), "%s", err.text);
+    if (!lessons_docked(ui)) /* no pane was opened; the words say why */
+        ui->screen = SCREEN_COMPARE;
     l->shown = words;
     l->focused = true;
 }
@@ -222,26 +225,31 @@ static void set_reply(Lessons *l, bool right, const char *why, const char *usual
     l->sight.right = right;
 }
 
-/* Whole numbers as they are, others in three digits. */
-static void right_number(const LessonStep *step, double right, char *out, size_t size)
+static const char *it_is(const LessonStep *step, double right, char *out, size_t size)
 {
-    bool whole = fabs(right) >= 999.5 || fabs(right - round(right)) <= 1e-9 * fabs(right);
+    char value[LESSON_RIGHT - 16];
 
-    snprintf(out, size, whole ? "It is %.0f%s%s." : "It is %.3g%s%s.", right,
-             step->unit ? " " : "", step->unit ? step->unit : "");
+    snprintf(out, size, "It is %s.", lesson_right_text(step, right, value, sizeof(value)));
+    return out;
+}
+
+/* A lesson's function failed, maybe because the learner changed the panes. */
+static void fault_text(const Ui *ui, const Error *err, char *out, size_t size)
+{
+    snprintf(out, size, "%.500s%s", err->text, lesson_untouched(ui)
+             ? "" : " (the panes are not as the step showed them; r brings them back)");
 }
 
 static void recall_answer(Lessons *l, const LessonStep *step, double right)
 {
-    char value[400]; /* of the largest double there is */
+    char value[LESSON_RIGHT];
 
     if (step->ask == LESSON_ASKS_CHOICE) {
         l->sight.chosen = (int)right - 1;
         set_reply(l, true, step->choices[l->sight.chosen].why, "");
         return;
     }
-    right_number(step, right, value, sizeof(value));
-    set_reply(l, true, NULL, value);
+    set_reply(l, true, NULL, it_is(step, right, value, sizeof(value)));
 }
 
 /* ---- as runs end ----------------------------------------------------------------- */
@@ -332,8 +340,10 @@ static void judge(Ui *ui)
     if (l->over || !l->running->steps[l->step].done || l->sight.done || lesson_instead(ui))
         return;
     lesson_facts(ui, &facts);
-    /* An error means that other panes are open. */
-    lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err);
+    if (lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err))
+        l->fault[0] = '\0';
+    else
+        fault_text(ui, &err, l->fault, sizeof(l->fault));
     if (l->sight.done)
         lesson_finish(ui);
 }
@@ -356,7 +366,7 @@ static bool recall(Ui *ui)
         return false;
     l->recalled = true;
     if (step->ask == LESSON_ASKS_NOTHING ||
-        (step->answer_of && (step->done || !panes_as_opened(ui))) ||
+        (step->answer_of && (step->done || !lesson_untouched(ui))) ||
         !lesson_answer(l->running, l->step, &facts, &right, &err))
         return false;
     recall_answer(l, step, right);
@@ -386,7 +396,7 @@ static void keep_explanation(Ui *ui)
 bool lesson_poll(Ui *ui)
 {
     Lessons *l = &ui->lessons;
-    bool     changed = false;
+    bool     changed = false, failed;
 
     if (!l->running)
         return false;
@@ -396,7 +406,9 @@ bool lesson_poll(Ui *ui)
     go_to_stage(ui);
     changed |= warn_edge(ui);
     changed |= recall(ui);
+    failed = *l->fault;
     judge(ui);
+    changed |= failed != (*l->fault != '\0');
     keep_explanation(ui);
     return changed;
 }
@@ -433,12 +445,19 @@ static void answer_choice(Ui *ui, const LessonStep *step, double right)
                     step->choices[l->sight.chosen].why, "");
 }
 
+/* A share was given where a percentage is asked for: 0.5, without the sign, for 50 %. */
+static bool is_share(const LessonStep *step, const char *typed, double right, double given)
+{
+    return step->unit && !strcmp(step->unit, "%") && !strchr(typed, '%') && given > 0 &&
+           given <= 1 && right > 1;
+}
+
 static void answer_number(Ui *ui, const LessonStep *step, double right)
 {
     Lessons *l = &ui->lessons;
     Error    err = ERROR_INIT;
     double   given;
-    char     value[400]; /* of the largest double there is */
+    char     value[LESSON_RIGHT];
 
     if (!l->field.length) {
         ui_say(ui, ROLE_DIM, "type a number, then Enter");
@@ -448,12 +467,25 @@ static void answer_number(Ui *ui, const LessonStep *step, double right)
         ui_say(ui, ROLE_WARN, "%s", err.text);
         return;
     }
-    right_number(step, right, value, sizeof(value));
     l->judged = true;
     if (lesson_accepts(step, right, given))
-        say_verdict(ui, true, NULL, value);
+        say_verdict(ui, true, NULL, it_is(step, right, value, sizeof(value)));
+    else if (is_share(step, l->field.text, right, given))
+        say_verdict(ui, false, NULL, "The answer is in per cent: a half is 50, not 0.5.");
     else
         say_verdict(ui, false, NULL, given > right ? "It is less." : "It is more.");
+}
+
+/* The lesson's own error stands where the verdict would. */
+static void say_fault(Ui *ui, const Error *err)
+{
+    Lessons *l = &ui->lessons;
+
+    fault_text(ui, err, l->said, sizeof(l->said));
+    l->sight.reply = l->said;
+    l->sight.right = false;
+    l->judged = true;
+    l->scroll = LESSON_END;
 }
 
 void action_lesson_answer(Ui *ui)
@@ -472,10 +504,10 @@ void action_lesson_answer(Ui *ui)
                lesson_instead(ui));
     else if (step->ask == LESSON_ASKS_NOTHING || l->sight.answered)
         ui_say(ui, ROLE_DIM, "there is something to do first; . goes on without it");
+    else if (step->answer_of && !lesson_facts_ready(&facts))
+        ui_say(ui, ROLE_WARN, "the runs of this step are not finished");
     else if (!lesson_answer(l->running, l->step, &facts, &right, &err))
-        ui_say(ui, ROLE_WARN, "%s", lesson_facts_ready(&facts)
-               ? "the panes show something else than the question is about; r brings it back"
-               : err.text);
+        say_fault(ui, &err);
     else if (step->ask == LESSON_ASKS_CHOICE)
         answer_choice(ui, step, right);
     else
@@ -544,6 +576,12 @@ static bool is_sign(uint32_t key)
     return (key >= 'a' && key <= 'z') || (key >= 'A' && key <= 'Z') || (key >= '0' && key <= '9');
 }
 
+/* With the head and the layer the right answer changes. */
+static bool is_of_heads(const Lessons *l, uint32_t key)
+{
+    return !l->sight.answered && key < 0x80 && key && strchr("[]{}", (int)key);
+}
+
 const char lesson_own_keys[] = "i r T j k";
 
 /* Letters and digits that may be slips of an answer: all while a question is open, those of its
@@ -553,7 +591,8 @@ static bool is_slip(const Lessons *l, uint32_t key)
     const LessonStep *step = &l->running->steps[l->step];
     const char        name = (char)key;
 
-    if (l->over || !is_sign(key) || step->ask == LESSON_ASKS_NOTHING || (key | 0x20) == 'q' ||
+    if (l->over || (!is_sign(key) && !is_of_heads(l, key)) || step->ask == LESSON_ASKS_NOTHING ||
+        (key | 0x20) == 'q' ||
         key_among(key, lesson_own_keys) || lesson_step_names_key(step, &name, 1))
         return false;
     if (!l->sight.answered)

@@ -89,6 +89,36 @@ static Lesson *listed(Ui *ui, const char *name)
     return l->items[at].lesson;
 }
 
+/* Puts a lesson that was read by a path, or again, into the list; the cursor goes to it.  False: no
+ * memory, and it is closed. */
+static bool list_lesson(Ui *ui, Lesson *lesson)
+{
+    Lessons    *l = &ui->lessons;
+    const char *id = lesson->id;
+    LessonItem *items;
+    int         at = 0;
+
+    while (at < l->count && strcmp(id, l->items[at].id) != 0)
+        at++;
+    if (at == l->count) {
+        items = realloc(l->items, (size_t)(l->count + 1) * sizeof(*items));
+        if (!items) {
+            lesson_free(lesson);
+            ui_say(ui, ROLE_ERROR, "not enough memory for the lessons");
+            return false;
+        }
+        l->items = items;
+        l->items[l->count++] = (LessonItem){ .lesson = NULL };
+    }
+    if (l->running && l->running == l->items[at].lesson)
+        l->running = NULL;
+    lesson_free(l->items[at].lesson);
+    l->items[at] = (LessonItem){ .lesson = lesson };
+    memcpy(l->items[at].id, id, sizeof(lesson->id));
+    l->cursor = at;
+    return true;
+}
+
 /* ---- one begins and ends ------------------------------------------------------------------ */
 
 /* Saves the workspace, to restore it after the lesson. */
@@ -122,10 +152,8 @@ bool lessons_begin(Ui *ui, const char *name, int step)
             ui_say(ui, ROLE_ERROR, "%s", err.text);
             return false;
         }
-        if (l->running == l->named)
-            l->running = NULL;
-        lesson_free(l->named);
-        l->named = lesson;
+        if (!list_lesson(ui, lesson))
+            return false;
     }
     if (step >= lesson->count) {
         ui_say(ui, ROLE_ERROR, "%s has %d steps, there is no step %d", lesson->id, lesson->count,
@@ -139,6 +167,7 @@ bool lessons_begin(Ui *ui, const char *name, int step)
     l->again = 0;
     l->done = progress.done;
     l->shown = NULL;
+    l->at = NULL;
     lesson_show(ui, step >= 0 ? step : progress.at < lesson->count ? progress.at : 0);
     return true;
 }
@@ -189,16 +218,24 @@ void lessons_leave(Ui *ui)
     }
 }
 
+/* To what was open before the list. */
 static void leave_list(Ui *ui)
 {
     lessons_leave(ui);
-    ui->screen = SCREEN_BROWSE;
+    ui->screen = ui->compare.count ? (ScreenId)ui->lessons.behind : SCREEN_BROWSE;
+}
+
+static void to_list(Ui *ui)
+{
+    if (!ui->lessons.running && ui->screen != SCREEN_LESSONS)
+        ui->lessons.behind = ui->screen;
+    ui->screen = SCREEN_LESSONS;
 }
 
 void lessons_close(Ui *ui)
 {
     lessons_leave(ui);
-    ui->screen = SCREEN_LESSONS;
+    to_list(ui);
     ui_say(ui, ROLE_DIM, "left; Enter goes on where you were");
 }
 
@@ -213,7 +250,6 @@ static void lessons_end(Ui *ui)
     for (int i = 0; i < l->count; i++)
         lesson_free(l->items[i].lesson);
     free(l->items);
-    lesson_free(l->named);
     if (l->before)
         workspace_free(l->before);
     free(l->before);
@@ -246,7 +282,7 @@ void lesson_finish(Ui *ui)
 
 const LessonItem *lessons_following(const Lessons *l)
 {
-    for (int i = 1; i < l->count && l->running != l->named; i++) {
+    for (int i = 1; i < l->count && !l->running->file; i++) {
         const LessonItem *item = &l->items[(l->cursor + i) % l->count];
         LessonProgress    progress = progress_of(&l->progress, item->id);
 
@@ -271,12 +307,14 @@ void lessons_next(Ui *ui)
 {
     Lessons          *l = &ui->lessons;
     const LessonItem *next = lessons_following(l);
+    bool              own = l->running->file != NULL;
 
     if (next && lessons_begin(ui, next->id, -1))
         return;
     lessons_leave(ui);
-    ui->screen = SCREEN_LESSONS;
-    to_open_lesson(l, l->cursor);
+    to_list(ui);
+    if (!own)
+        to_open_lesson(l, l->cursor);
 }
 
 void action_lesson_next(Ui *ui)
@@ -356,14 +394,14 @@ void action_screen_lessons(Ui *ui)
         return;
     }
     lessons_read(ui);
-    ui->screen = SCREEN_LESSONS;
+    to_list(ui);
 }
 
 void action_lesson_list(Ui *ui)
 {
     lessons_read(ui);
     ui->overlay_count = 0;
-    ui->screen = SCREEN_LESSONS;
+    to_list(ui);
 }
 
 void action_lesson_open(Ui *ui)

@@ -21,19 +21,21 @@ typedef struct LessonItem {
 } LessonItem;
 
 typedef struct Lessons {
-    LessonItem *items; /* owned; NULL: not read yet */
+    LessonItem *items; /* owned; NULL: not read yet; those opened by a path stand at the end */
     int         count, cursor, top;
     char        sought[64]; /* in the list; "": nothing */
     Progress    progress;
     bool        unsaved; /* progress cannot be written; it is lost on exit */
-    Lesson     *named;   /* owned; opened by a path, in no list */
-    Lesson     *running; /* of the list, or named; NULL: none */
+    Lesson     *running; /* of the list; NULL: none */
+    int         behind;  /* screen that was left for the list, or for a lesson */
     int         step;
     uint32_t    done;    /* bit of each step */
     bool        over;    /* the closing page is shown, behind the last step */
     bool        focused; /* the words have the keys */
     LessonSight sight;
     char        said[600];
+    char        fault[600]; /* why the task cannot be judged; "": it can */
+    char        moved[200]; /* about a head that is not the step's */
     Field       field;   /* a number being typed */
     bool        judged;  /* its content was judged */
     int         again;   /* lesson, from 1, whose progress the next press deletes; 0: none */
@@ -43,6 +45,7 @@ typedef struct Lessons {
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
     char         mechanisms[LESSON_PANES_MOST][48]; /* theirs */
+    int64_t      heads[LESSON_PANES_MOST]; /* and these */
     Text         requests; /* and all of them, a line each */
     Text         explained; /* why the answer is right, as the panes were then */
     bool         recalled; /* the answer of an earlier time was looked up */
@@ -73,8 +76,8 @@ void lessons_topics(const LessonItem *item, Text *out);
 void lessons_leave(Ui *ui); /* what was open before comes back */
 /* The same, by the key that closes: the list is shown, with a message. */
 void lessons_close(Ui *ui);
-/* The next unfinished lesson after the one that runs, around the list; NULL: none, or it is in no
- * list. */
+/* The next unfinished lesson after the one that runs, around the list; NULL: none, or the one that
+ * runs did not come with the program, and has an end of its own. */
 const LessonItem *lessons_following(const Lessons *l);
 /* Marks the step as done and saves the progress, if it is done. */
 void lesson_finish(Ui *ui);
@@ -113,6 +116,8 @@ void lesson_show(Ui *ui, int step);
 void lesson_facts(Ui *ui, LessonFacts *out);
 bool lesson_poll(Ui *ui); /* true: something is to be drawn */
 void lesson_drop_runs(Ui *ui);
+/* No parameter was changed since the lesson opened the panes. */
+bool lesson_untouched(const Ui *ui);
 /* Mechanism of the first pane that is no longer the step's; NULL: all are. */
 const char *lesson_instead(const Ui *ui);
 int  lesson_wake_fd(const Ui *ui); /* -1: none */

@@ -230,23 +230,49 @@ static bool hint_applies(Ui *ui, const Action *action)
     return !front->hint || front->hint(ui, action);
 }
 
+/* Keys that always fit: the way to help and out, and what the front screen cannot do without. */
+static bool hint_stays(Ui *ui, const Action *action)
+{
+    const Screen *front = ui_front(ui);
+
+    return !strcmp(action->id, "help") || !strcmp(action->id, "leave") ||
+           (front->needs && front->needs(ui, action));
+}
+
+static bool hint_listed(Ui *ui, const Action *action)
+{
+    return action->scope & ui_scope(ui) && action->words[0] && hint_applies(ui, action);
+}
+
+/* Columns of the keys that always fit. */
+static int hints_reserved(Ui *ui)
+{
+    const Action *action;
+    char          key[32];
+    int           width = 0;
+
+    if (!(action_find("help")->scope & ui_scope(ui)))
+        return 0;
+    for (size_t i = 0; (action = action_at(i)); i++)
+        if (hint_stays(ui, action) && hint_listed(ui, action))
+            width += hint_width(action, key, sizeof(key));
+    return width;
+}
+
 static void draw_last_line(Ui *ui)
 {
     Term         *term = ui->term;
     unsigned      scope = ui_scope(ui);
-    int           y = term->rows - 1, x = 1, reserve = 0;
+    int           y = term->rows - 1, x = 1, reserve = hints_reserved(ui);
     char          key[32];
     const char   *escape = escape_words(ui);
-    const Action *action, *help = action_find("help"), *leave = action_find("leave");
+    const Action *action, *leave = action_find("leave");
 
-    /* The way to help and out always fits. */
-    if (help->scope & scope)
-        reserve = hint_width(help, key, sizeof(key)) + hint_width(leave, key, sizeof(key));
     for (size_t i = 0; (action = action_at(i)); i++) {
-        bool last = action == help || action == leave;
+        bool last = hint_stays(ui, action);
         int  width = hint_width(action, key, sizeof(key));
 
-        if (!(action->scope & scope) || !action->words[0] || !hint_applies(ui, action) ||
+        if (!hint_listed(ui, action) ||
             x + width - 1 > term->cols - (last ? 0 : reserve))
             continue;
         if (key[0]) {

@@ -67,6 +67,7 @@ typedef struct Screen {
     void (*draw)(Ui *ui, Area area); /* area: between the first line and the last ones */
     bool (*key)(Ui *ui, uint32_t key); /* true: taken.  NULL: actions only */
     bool (*hint)(Ui *ui, const Action *action); /* its words are in the last line; NULL: all are */
+    bool (*needs)(Ui *ui, const Action *action); /* and stay there on any width; NULL: none */
     bool (*open)(Ui *ui);  /* before it is shown; false: it is not */
     void (*close)(Ui *ui); /* overlay: Esc; screen: q, which else goes to the list */
     void (*clear)(Ui *ui); /* screen: Esc */

@@ -17,6 +17,7 @@ static int open_session(void **state)
 
     (void)state;
     setenv("XDG_DATA_HOME", "/nowhere", 1); /* the program's own lessons only */
+    setenv("XDG_DATA_DIRS", "/nowhere", 1);
     session = session_new(&err);
     reader = script_lessons;
     reader.knows_key = ui_knows_key;
@@ -435,6 +436,33 @@ TEST(a_lesson_opens_by_its_number)
     assert_null(lesson_open_named(session, "0", &err));
     assert_null(lesson_open_named(session, "99", &err));
     CHECK(strstr(err.text, "a number from 1 to"), "'%s'", err.text);
+}
+
+/* Panes that nobody changed are no reason: the lesson's error is said. */
+TEST(an_error_over_the_panes_of_the_step_is_the_lessons)
+{
+    Error      err = ERROR_INIT;
+    LessonPlay play = { .facts = { .count = 0 } };
+    Lesson    *lesson = read_text(HEAD TASK "task = 'do', now = function() while true do end end"
+                                  TAIL, &err);
+    LessonSight sight = { .chosen = -1, .lenient = true, .untouched = true, .fault = "it broke",
+                          .moved = "another head" };
+    LessonPage page;
+    Text       all = { 0 };
+
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
+    CHECK(lesson_page(lesson, 0, &play.facts, &sight, 200, &page, &err), "%s", err.text);
+    for (int i = 0; i < page.count; i++)
+        text_addf(&all, "%s\n", lesson_line(&page, i));
+    assert_non_null(strstr(text_str(&all), "is there an endless loop?"));
+    assert_non_null(strstr(text_str(&all), "it broke"));
+    assert_non_null(strstr(text_str(&all), "another head"));
+    assert_null(strstr(text_str(&all), "something else"));
+    text_free(&all);
+    lesson_page_free(&page);
+    lesson_play_free(&play);
+    lesson_free(lesson);
 }
 
 TEST(numbers_of_percent_are_told_apart)

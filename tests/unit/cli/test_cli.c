@@ -31,6 +31,7 @@ static int find_program(void **state)
     unsetenv("COLUMNS");
     setenv("XDG_STATE_HOME", "/dev/null/none", 1); /* nothing is read or left there */
     setenv("XDG_DATA_HOME", "/dev/null/none", 1);
+    setenv("XDG_DATA_DIRS", "/dev/null/none", 1);
     return access(program, X_OK);
 }
 

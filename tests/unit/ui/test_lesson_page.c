@@ -12,6 +12,7 @@ static int open_session(void **state)
 
     (void)state;
     setenv("XDG_DATA_HOME", "/nowhere", 1); /* the program's own lessons only */
+    setenv("XDG_DATA_DIRS", "/nowhere", 1);
     session = session_new(&err);
     if (session)
         session_on_lessons(session, &script_lessons);
