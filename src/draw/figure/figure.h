@@ -24,6 +24,7 @@
 typedef struct Overlay {
     const View *view;  /* borrowed */
     int64_t     plane;
+    int64_t     head;     /* as in Panel */
     char        name[96]; /* prefix of its series' names */
 } Overlay;
 
@@ -37,6 +38,8 @@ typedef struct Panel {
     int            overlay_count;
     const Pattern *components;  /* colour by cause; NULL: by value */
     int64_t        plane;       /* head */
+    int64_t        head;        /* of a plot with a curve for each head (plot_has_heads): 1 + the
+                                   one that is drawn; 0: all */
     Region         region;      /* all zero: the whole view */
     Pool           pool;
     Scale          scale;
