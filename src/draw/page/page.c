@@ -106,7 +106,8 @@ bool figure_page_parse(const char *text, double *width, double *height, Error *e
     *height = cross ? figure_width(cross + 1) : (double)NAN;
     return (is_side(*width) && is_side(*height)) ||
            error_set(err, ERR_USAGE, "expected 16:9, 4:3, A4, or width x height from %g to %d "
-                     "inches as 13.333x7.5 or 24cmx13.5cm, got '%.40s'", LEAST_PAGE, MOST_PAGE, text);
+                     "inches as 13.333x7.5 or 24cmx13.5cm, got '%.40s'", LEAST_PAGE, MOST_PAGE,
+                     text);
 }
 
 double figure_size(const char *text)
