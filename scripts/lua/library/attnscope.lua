@@ -1072,6 +1072,7 @@ function Sweep:jsonl(path) end
 ---How to write a picture.
 ---@class attnscope.SaveOptions
 ---@field width? number|string inches, like 3.25 or "6.75in"; or "8.5cm", "85mm", "246pt", "900px"
+---@field page? string paper around it: 16:9, 4:3, A4, or WxH as "13.333x7.5"
 ---@field dpi? integer dots an inch (default 300)
 ---@field theme? string light, dark, print, slide or colour-blind
 ---@field format? string png, svg, pdf, txt or ans, whatever the ending

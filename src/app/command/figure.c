@@ -79,7 +79,8 @@ static bool parse_letters(const Call *call, PngOptions *o, Error *err)
 bool call_png_options(const Call *call, PngOptions *o, Error *err)
 {
     const char *theme = call->values[OPT_THEME], *colour = call->values[OPT_COLOR];
-    double      dpi = 0, width = 0, delay = 0;
+    const char *page = call->values[OPT_PAGE];
+    double      dpi = 0, width = 0, delay = 0, sides[2] = { 0 };
 
     if (!figure_theme_check(theme, err)) {
         error_prefix(err, "--theme");
@@ -89,7 +90,11 @@ bool call_png_options(const Call *call, PngOptions *o, Error *err)
         !parse_width(call, &width, err) ||
         !parse_number("delay", call->values[OPT_DELAY], 0.01, 60, &delay, err))
         return false;
-    *o = (PngOptions){ .format = call->values[OPT_FORMAT],
+    if (page && !figure_page_parse(page, &sides[0], &sides[1], err))
+        return error_prefix(err, "--page");
+    *o = (PngOptions){ .page_width = sides[0],
+                       .page_height = sides[1],
+                       .format = call->values[OPT_FORMAT],
                        .dpi = (int)dpi,
                        .colours = colour && !strcmp(colour, "256") ? 256 : 24,
                        .delay = delay,
@@ -188,7 +193,8 @@ bool call_write_figure(const Call *call, const Figure *figure, Result *const *re
     if (!call_save(call, figure, results, count, &png, err))
         return false;
     /* An overview has a warning of its own; a theme may be for slides, which are no pages. */
-    if (out && high > FIGURE_PAGE_HIGH && !call->values[OPT_OVERVIEW] && !call->values[OPT_THEME])
+    if (out && high > FIGURE_PAGE_HIGH && !call->values[OPT_OVERVIEW] && !call->values[OPT_THEME] &&
+        !call->values[OPT_PAGE])
         warn_of_height(call, figure, &png, high, out);
     if (out && least_width > 0 && !call->values[OPT_OVERVIEW])
         warn_of_width(call, figure, &png, least_width, out);

@@ -153,8 +153,9 @@ bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Err
     *out = (PresetCall){ 0 };
     if (preset->model)
         return error_set(err, ERR_USAGE, "preset %s runs a model: attnscope figure --preset %s "
-                         "--input model:FILE.gguf --text FILE -o %s.png", preset->id, preset->id,
-                         preset->id);
+                         "--input model:FILE.gguf --text FILE -o %s.png, or an included sample: "
+                         "--input model:" MODEL_SAMPLE " --text " MODEL_USUAL_TEXT, preset->id,
+                         preset->id, preset->id);
     if (!no_panels(preset, changes, err))
         return false;
     preset_command(preset, &command);

@@ -21,7 +21,8 @@ void picture_view_name(const Run *run, const View *view, Text *out)
     if (view->iteration >= 0 && run_view(run, view->name) != view)
         text_addf(out, " of %s %lld", view->stage, (long long)view->iteration + 1);
     if (view->found)
-        text_addf(out, ", %lld strongest keys", (long long)view->found->keys);
+        text_addf(out, ", %lld strongest key%s", (long long)view->found->keys,
+                  view->found->keys == 1 ? "" : "s");
     derived_words(view, words, sizeof(words));
     if (*words)
         text_addf(out, " (%s)", words);
@@ -653,11 +654,20 @@ static void word_panels(Figure *figure, const PanelChoice *panels, int count,
     }
 }
 
-/* Plots show numbers of all heads. */
-static bool only_plots(const Figure *figure)
+/* A plot of all heads: of measured numbers, or with a curve for each of them. */
+static bool shows_all_heads(const Panel *panel)
+{
+    bool all = plot_has_heads(panel->view) && !panel->head;
+
+    for (int k = 0; k < panel->overlay_count; k++)
+        all &= plot_has_heads(panel->overlays[k].view) && !panel->overlays[k].head;
+    return panel->made || all;
+}
+
+static bool only_all_heads(const Figure *figure)
 {
     for (int k = 0; k < figure->count; k++)
-        if (!figure->panels[k].made)
+        if (!shows_all_heads(&figure->panels[k]))
             return false;
     return true;
 }
@@ -672,7 +682,7 @@ void picture_caption(Figure *figure, const PanelChoice *panels, int count,
     if (options->title)
         snprintf(figure->title, sizeof(figure->title), "%s", options->title);
     caption_pictures(figure, panels, count, options, &d,
-                     only_plots(figure) ? -1 : head < 0 ? 0 : head);
+                     only_all_heads(figure) ? -1 : head < 0 ? 0 : head);
     picture_add_measured(figure);
     if (!options->caption || *options->caption) /* no sign without its reason */
         picture_warn(figure, panels, count, options);

@@ -205,6 +205,7 @@ bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, E
         return false;
     title_panel(result, view, title, sizeof(title));
     panel_init(out, view, result_components(result, view), plane, title);
+    out->head = plot_has_heads(view) && head >= 0 ? head + 1 : 0;
     out->causal = result->run->causal && result->run->n == result->run->m;
     label_panel(result, view, out);
     return true;
@@ -222,7 +223,7 @@ bool picture_overlay(Result *result, const char *view, int64_t head, Panel *pane
     if (!other.plot || !panel->plot)
         return error_set(err, ERR_USAGE, "only curves share a plot: %s is a matrix",
                          other.plot ? panel->view->name : other.view->name);
-    *o = (Overlay){ .view = other.view, .plane = other.plane };
+    *o = (Overlay){ .view = other.view, .plane = other.plane, .head = other.head };
     snprintf(o->name, sizeof(o->name), "%s", result->request.mechanism);
     panel->overlay_count++;
     return true;

@@ -30,6 +30,10 @@ static void add_options(const PngOptions *o, Json *json)
     if (o && o->width_inch > 0) {
         jsonw_key_number(json, "width", o->width_inch);
     }
+    if (o && o->page_width > 0) {
+        jsonw_key_number(json, "page_width", o->page_width);
+        jsonw_key_number(json, "page_height", o->page_height);
+    }
     jsonw_some_int(json, "dpi", o ? o->dpi : 0);
     jsonw_some_int(json, "colours", o ? o->colours : 0);
     jsonw_some_string(json, "theme", o ? o->theme : NULL);
@@ -169,6 +173,8 @@ static bool take_options(const json_t *look, StoredFigure *out)
         return false;
     out->options = (PngOptions){
         .width_inch = json_number_value(json_object_get(look, "width")),
+        .page_width = json_number_value(json_object_get(look, "page_width")),
+        .page_height = json_number_value(json_object_get(look, "page_height")),
         .dpi = int_of(look, "dpi"),
         .colours = int_of(look, "colours"),
         .theme = *out->theme ? out->theme : NULL,
@@ -180,6 +186,8 @@ static bool take_options(const json_t *look, StoredFigure *out)
     };
     return out->options.letters >= 0 && out->options.letters <= 2 && out->options.size_inch >= 0 &&
            out->options.size_inch <= 1 && out->options.dpi >= 0 && out->options.dpi <= DPI_MOST &&
+           out->options.page_width >= 0 && out->options.page_width <= INCHES_MOST &&
+           out->options.page_height >= 0 && out->options.page_height <= INCHES_MOST &&
            out->options.width_inch >= 0 && out->options.width_inch <= INCHES_MOST;
 }
 

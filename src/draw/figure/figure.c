@@ -134,12 +134,13 @@ Plot *panel_plot(const Panel *panel, Error *err)
     if (!plot || panel->made)
         return plot;
     prefix_of(panel->overlay_count ? panel->name : "", prefix, sizeof(prefix));
-    ok = plot_add_view(plot, panel->view, panel->minus, panel->plane, prefix, err);
+    ok = plot_add_view(plot, panel->view, panel->minus, panel->plane, panel->head,
+                       prefix, err);
     for (int k = 0; ok && k < panel->overlay_count; k++) {
         const Overlay *o = &panel->overlays[k];
 
         prefix_of(o->name, prefix, sizeof(prefix));
-        ok = plot_add_view(plot, o->view, NULL, o->plane, prefix, err);
+        ok = plot_add_view(plot, o->view, NULL, o->plane, o->head, prefix, err);
     }
     if (!ok) {
         plot_free(plot);
@@ -278,9 +279,27 @@ static void caption_count(const Panel *panel, const Grid *grid, Text *out)
     text_addf(out, "%s)", format_percent(area > 0 ? grid->count / area : 0, count, sizeof(count)));
 }
 
+/* "740 strongest keys marked, at most 8 a query": cells of a view of missed keys are no pairs that
+ * a mechanism allows. */
+static void caption_marked(const Panel *panel, const Grid *grid, Text *out)
+{
+    int64_t keys = panel->view->found->keys;
+    bool    fewer = grid->count < (double)keys * (double)rows_of(grid);
+    char    count[32];
+
+    if (grid->count < EXACT_MOST)
+        text_addf(out, "%.0f", grid->count);
+    else
+        text_add(out, format_count(grid->count, count, sizeof(count)));
+    text_addf(out, " strongest key%s marked, %s%lld a query", grid->count == 1 ? "" : "s",
+              fewer ? "at most " : "", (long long)keys);
+}
+
 static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
 {
-    if (!shows_values(panel) || panel->view->kind == VIEW_HOPS || !is_plain(panel, grid))
+    if (panel->view->found && !panel->minus)
+        caption_marked(panel, grid, out);
+    else if (!shows_values(panel) || panel->view->kind == VIEW_HOPS || !is_plain(panel, grid))
         caption_count(panel, grid, out);
 }
 

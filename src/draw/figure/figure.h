@@ -24,6 +24,7 @@
 typedef struct Overlay {
     const View *view;  /* borrowed */
     int64_t     plane;
+    int64_t     head;     /* as in Panel */
     char        name[96]; /* prefix of its series' names */
 } Overlay;
 
@@ -37,6 +38,8 @@ typedef struct Panel {
     int            overlay_count;
     const Pattern *components;  /* colour by cause; NULL: by value */
     int64_t        plane;       /* head */
+    int64_t        head;        /* of a plot with a curve for each head (plot_has_heads): 1 + the
+                                   one that is drawn; 0: all */
     Region         region;      /* all zero: the whole view */
     Pool           pool;
     Scale          scale;
@@ -245,6 +248,8 @@ bool figure_font_check(const char *font, Error *err);
 typedef struct PngOptions {
     const char *format;      /* "png", "svg", ...; NULL: by the ending of the file */
     double      width_inch;  /* 0: from the number of panels (at most 6.75, slides 12.5) */
+    double      page_width, page_height; /* inches of the paper around the figure, which stands in
+                                its middle; 0: as large as the figure */
     int         dpi;         /* 0: 300 */
     bool        transparent;
     const char *theme;       /* "light" (default), "dark", "print", "slide", "colour-blind" */
@@ -267,6 +272,8 @@ typedef struct PngOptions {
 bool figure_format(const char *path, const PngOptions *options, FigureFormat *out, Error *err);
 /* "6.75", "6.75in", "8.5cm", "85mm" or "246pt" (TeX's, 72.27 an inch) as inches; NaN: none. */
 double figure_width(const char *text);
+/* "16:9", "4:3" (7.5 inches high), "A4", or two widths as "13.333x7.5" or "24cmx13.5cm". */
+bool figure_page_parse(const char *text, double *width, double *height, Error *err);
 #define FIGURE_PAGE_HIGH 9.5 /* inches of a page of print; plots get lower to fit it */
 /* Inches that its page is wide: as requested, else the theme's for one column or several. */
 double figure_inches(const Figure *figure, const PngOptions *options);

@@ -9,6 +9,7 @@
  * animations have pages of one size, and one range of colours for each quantity.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,38 @@ double figure_width(const char *text)
         if (!strcmp(end, units[i].name))
             return value * units[i].inches;
     return (double)NAN;
+}
+
+#define LEAST_PAGE 0.5 /* inches */
+#define MOST_PAGE 40
+
+static bool is_side(double inch)
+{
+    return inch >= LEAST_PAGE && inch <= MOST_PAGE;
+}
+
+bool figure_page_parse(const char *text, double *width, double *height, Error *err)
+{
+    static const struct {
+        const char *name;
+        double      width, height;
+    } pages[] = { { "16:9", 40.0 / 3, 7.5 }, { "4:3", 10, 7.5 }, { "A4", 210 / 25.4, 297 / 25.4 } };
+    const char *cross = strchr(text, 'x');
+    char        first[32];
+
+    for (size_t k = 0; k < sizeof(pages) / sizeof(*pages); k++)
+        if (!strcmp(text, pages[k].name)) {
+            *width = pages[k].width;
+            *height = pages[k].height;
+            return true;
+        }
+    snprintf(first, sizeof(first), "%.*s", cross ? (int)(cross - text) : 0, text);
+    *width = figure_width(first);
+    *height = cross ? figure_width(cross + 1) : (double)NAN;
+    return (is_side(*width) && is_side(*height)) ||
+           error_set(err, ERR_USAGE, "expected 16:9, 4:3, A4, or width x height from %g to %d "
+                     "inches as 13.333x7.5 or 24cmx13.5cm, got '%.40s'", LEAST_PAGE, MOST_PAGE,
+                     text);
 }
 
 double figure_size(const char *text)
@@ -183,6 +216,7 @@ double figure_inches(const Figure *figure, const PngOptions *options)
 
     figure_arrange(figure, &rows, &cols);
     return options->width_inch > 0 ? fmin(options->width_inch, 200)
+           : options->page_width > 0 ? options->page_width
            : cols > 1 ? theme->page : theme->one;
 }
 
@@ -204,6 +238,49 @@ bool figure_height(const Figure *figure, const PngOptions *options, double *inch
     return ok;
 }
 
+#define TRIES 40 /* of widths for a page */
+
+/* The largest of some widths at which the figure fits the page; 0: none. */
+static double width_that_fits(const Figure *figure, const PngOptions *options)
+{
+    PngOptions narrow = *options;
+    double     high;
+
+    narrow.width_inch = fmin(figure_inches(figure, options), options->page_width);
+    for (int k = 0; k < TRIES && narrow.width_inch >= LEAST_PAGE; k++) {
+        Error ignored = ERROR_INIT;
+
+        narrow.width_inch = floor(narrow.width_inch * 20 * (k ? 0.96 : 1)) / 20;
+        if (figure_height(figure, &narrow, &high, &ignored) && high <= options->page_height)
+            return narrow.width_inch;
+    }
+    return 0;
+}
+
+/* The figure has width x height pixels: they become those of its page. */
+static bool take_page(const Figure *figure, const PngOptions *options, int dpi, int *width,
+                      int *height, Error *err)
+{
+    int    page_width = (int)lround(options->page_width * dpi);
+    int    page_height = (int)lround(options->page_height * dpi);
+    double fits;
+    char   advice[64] = "no width fits; draw fewer panels";
+
+    if (!(options->page_width > 0))
+        return true;
+    if (*width <= page_width && *height <= page_height) {
+        *width = page_width;
+        *height = page_height;
+        return true;
+    }
+    fits = width_that_fits(figure, options);
+    if (fits > 0)
+        snprintf(advice, sizeof(advice), "--width %.4g fits", fits);
+    return error_set(err, ERR_USAGE, "the figure is %.3g x %.3g inches, the page %.4g x %.4g: %s",
+                     (double)*width / dpi, (double)*height / dpi, options->page_width,
+                     options->page_height, advice);
+}
+
 bool sheet_open(Sheet *sheet, CanvasKind kind, int width, int height, const PngOptions *options,
                 Error *err)
 {
@@ -213,13 +290,14 @@ bool sheet_open(Sheet *sheet, CanvasKind kind, int width, int height, const PngO
     return sheet->canvas != NULL;
 }
 
-/* Draws the sheet centred on a page of this size. */
+/* Draws the sheet centred on a page of this size, at the top where it is a frame among others. */
 static bool draw_page(Sheet *sheet, CanvasKind kind, int width, int height,
                       const PngOptions *options, Error *err)
 {
     if (!sheet_open(sheet, kind, width, height, options, err))
         return false;
-    canvas_shift(sheet->canvas, (width - sheet->layout.width) / 2, 0);
+    canvas_shift(sheet->canvas, (width - sheet->layout.width) / 2,
+                 options->page_width > 0 ? (height - sheet->layout.height) / 2 : 0);
     sheet_draw(sheet);
     return canvas_ok(sheet->canvas, err);
 }
@@ -278,6 +356,7 @@ bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *op
                  Error *err)
 {
     Sheet sheet = { 0 };
+    int   width, height;
     bool  ok;
 
     options = options ? options : &usual;
@@ -293,8 +372,10 @@ bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *op
     ok = plan(&sheet, figure, options, err);
     if (ok && options->least_width)
         *options->least_width = sheet_least_width(&sheet);
-    ok = ok && write_page(&sheet, format, sheet.layout.width, sheet.layout.height, options, bytes,
-                          err);
+    width = sheet.layout.width;
+    height = sheet.layout.height;
+    ok = ok && take_page(figure, options, sheet.style.dpi, &width, &height, err) &&
+         write_page(&sheet, format, width, height, options, bytes, err);
     if (ok && options->high)
         *options->high = (double)sheet.layout.height / sheet.style.dpi;
     sheet_free(&sheet);
@@ -412,7 +493,8 @@ bool figure_frames(const Figure *all, int only, FigureFormat format, const PngOp
         return error_set(err, ERR_USAGE, "frame %d: there are %d", only + 1, all->count);
     if (!figure_theme_check(options->theme, err))
         return false;
-    ok = frames_plan(&f, all, options, err);
+    ok = frames_plan(&f, all, options, err) &&
+         take_page(&f.each[0], options, f.sheets[0].style.dpi, &f.width, &f.height, err);
     if (ok && only < 0)
         ok = animate(&f, options, bytes, err);
     else if (ok && (format == FORMAT_TEXT_FILE || format == FORMAT_ANSI_FILE))

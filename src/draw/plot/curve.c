@@ -164,7 +164,18 @@ static bool add_series(Plot *plot, const Source *s, const View *minus, int64_t a
     return true;
 }
 
-bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plane,
+bool plot_has_heads(const View *view)
+{
+    ViewCurve   curve;
+    const char *series;
+
+    if (view->rank != 2 || !view_curve(view, &curve) || curve.series)
+        return false;
+    series = curve.by_rows ? view->rows : view->cols;
+    return series && !strcmp(series, "head");
+}
+
+bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plane, int64_t head,
                    const char *prefix, Error *err)
 {
     ViewCurve curve;
@@ -181,7 +192,8 @@ bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plan
         s.series = curve.main;
         series_name(&s, 0, "", plot->y.name, sizeof(plot->y.name));
     }
-    for (int64_t k = 0; k < s.series; k++) {
+    head = plot_has_heads(view) && head <= s.series ? head : 0;
+    for (int64_t k = head ? head - 1 : 0; k < (head ? head : s.series); k++) {
         if (plot->count == PLOT_SERIES_MOST) {
             plot->left_out += s.series - k;
             break;

@@ -100,9 +100,12 @@ PlotSeries *plot_line(Plot *plot, const char *name, int hue, const double *x, co
 bool        plot_rows(Plot *plot, int count, Error *err);
 void        plot_guide(Plot *plot, const char *name, bool vertical, double at);
 /* Adds the series of one plane of a curve view (minus: of another of the same shape, subtracted;
- * NULL: none). prefix: before their names, "" for none. The first view names the axes. */
-bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plane,
+ * NULL: none). prefix: before their names, "" for none. The first view names the axes. head: 1 +
+ * the one to add of a curve for each head; 0: all. */
+bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plane, int64_t head,
                    const char *prefix, Error *err);
+/* The series of the view are its heads. */
+bool plot_has_heads(const View *view);
 /* Names the x axis at the points of its first series: "16|32|64". False: out of memory. */
 bool plot_name_points(Plot *plot, const char *names);
 /* Sets the ranges from data and guides; called once, after everything is added. */

@@ -92,11 +92,16 @@ static unsigned check_hidden(lua_State *L, int t)
 /* How to write a file, of the table at t (or none).  [-0, +0, v] */
 static PngOptions save_options_check(lua_State *L, int t)
 {
-    PngOptions o = { 0 };
+    PngOptions  o = { 0 };
+    const char *page;
+    Error       err = ERROR_INIT;
 
     options_check(L, t, &class_save_options);
     o.dpi = (int)option_integer(L, t, "dpi", 0, 1, 4800);
     o.width_inch = check_width(L, t, o.dpi);
+    page = option_string(L, t, "page", NULL);
+    check_option(L, !page || figure_page_parse(page, &o.page_width, &o.page_height, &err), "page",
+                 &err);
     o.theme = option_string(L, t, "theme", NULL);
     o.format = option_string(L, t, "format", NULL);
     o.colours = (int)option_integer(L, t, "colours", 0, 0, 256);
@@ -154,6 +159,18 @@ static void add_number(Text *out, const char *flag, double value)
     jsonw_number(&number, value);
 }
 
+static void add_page(const PngOptions *o, Text *out)
+{
+    Json number;
+
+    if (!(o->page_width > 0))
+        return;
+    add_number(out, "page", o->page_width);
+    text_add(out, "x");
+    number = jsonw_to(out);
+    jsonw_number(&number, o->page_height);
+}
+
 /* Options of letters and of the words that are left out. */
 static void add_words(const PngOptions *o, Text *out)
 {
@@ -177,6 +194,7 @@ static void add_words(const PngOptions *o, Text *out)
 static void save_options_line(const PngOptions *o, const char *path, Text *out)
 {
     add_number(out, "width", o->width_inch);
+    add_page(o, out);
     if (o->dpi)
         text_addf(out, " --dpi %d", o->dpi);
     if (o->theme)
@@ -320,6 +338,7 @@ int result_save_steps(lua_State *L)
 static const Member save_options[] = {
     FIELD("width", "number|string",
           "inches, like 3.25 or \"6.75in\"; or \"8.5cm\", \"85mm\", \"246pt\", \"900px\""),
+    FIELD("page", "string", "paper around it: 16:9, 4:3, A4, or WxH as \"13.333x7.5\""),
     FIELD("dpi", "integer", "dots an inch (default 300)"),
     FIELD("theme", "string", "light, dark, print, slide or colour-blind"),
     FIELD("format", "string", "png, svg, pdf, txt or ans, whatever the ending"),

@@ -105,7 +105,8 @@ static void form_default(const FormRow *row, Text *out)
     switch (row->kind) {
     case ROW_PARAM:
         if (row->param->type == PARAM_TYPE_TENSOR)
-            text_add(out, row->param->drawn ? "drawn" : "none");
+            text_add(out, row->param->drawn && strcmp(row->param->drawn, "absent") ? "drawn"
+                                                                                   : "none");
         else
             params_print(row->param, NULL, out);
         break;

@@ -95,11 +95,29 @@ static void share_sight(Shot *shot)
             shot->choices[i].spec.region = shot->panels[i].region;
 }
 
+/* A pane with a curve for each head shows all of them: it names none. */
+static bool free_heads(Shot *shot)
+{
+    bool any = false;
+
+    for (int i = 0; i < shot->count; i++)
+        if (plot_has_heads(shot->panels[i].view)) {
+            shot->choices[i].spec.head = -1;
+            any = true;
+        }
+    return any;
+}
+
 /* One head of all that have heads is an option; else each panel names its own. */
 static void share_head(Shot *shot)
 {
     int64_t head = -1;
     bool    differ = false;
+
+    if (free_heads(shot)) {
+        shot->options.head = -1;
+        return;
+    }
 
     for (int i = 0; i < shot->count; i++) {
         int64_t own = shot->choices[i].spec.head;

@@ -286,7 +286,7 @@ static Plot *plot_of(const View *view)
     Plot *plot = new_plot();
     Error err = ERROR_INIT;
 
-    CHECK(plot_add_view(plot, view, NULL, 0, "", &err), "%s", err.text);
+    CHECK(plot_add_view(plot, view, NULL, 0, 0, "", &err), "%s", err.text);
     plot_settle(plot);
     return plot;
 }
