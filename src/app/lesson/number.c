@@ -267,9 +267,10 @@ bool lesson_number_begins(const char *typed, const char *unit)
     for (;;) {
         size_t points = 0;
 
-        at += *at == '-';
-        for (; *at == '('; at++)
+        for (at += *at == '-'; *at == '('; at += *at == '-') {
             open++;
+            at++;
+        }
         if (!*at)
             return true;
         if (!is_digit(*at) && (*at != '.' || (at[1] && !is_digit(at[1]))))

@@ -205,9 +205,11 @@ static int fence_count(lua_State *L)
 /* bytes(65536): "64 KiB"  [-0, +1, v] */
 static int fence_bytes(lua_State *L)
 {
-    char text[48];
+    double count = luaL_checknumber(L, 1);
+    char   text[48];
 
-    lua_pushstring(L, format_bytes((int64_t)luaL_checknumber(L, 1), text, sizeof(text)));
+    luaL_argcheck(L, fabs(count) < 0x1p62, 1, "too many bytes");
+    lua_pushstring(L, format_bytes((int64_t)count, text, sizeof(text)));
     return 1;
 }
 

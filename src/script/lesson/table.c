@@ -4,6 +4,7 @@
  */
 #include "script/lesson/lesson.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -144,13 +145,22 @@ static void add_panel(lua_State *L, const Place *at, const char *field, bool swa
     add_word(L, at, field, words);
 }
 
+static int64_t read_place(lua_State *L, const Place *at, const char *field, int index)
+{
+    double place = lua_tonumber(L, index);
+
+    if (!(fabs(place) < INT32_MAX))
+        wrong(L, at, field, "cursor: no view has a place %g", place);
+    return (int64_t)place;
+}
+
 static void read_cursor(lua_State *L, const Place *at, const char *field, LessonWords *words)
 {
     if (lua_type(L, -1) != LUA_TTABLE || lua_geti(L, -1, 1) != LUA_TNUMBER ||
         lua_geti(L, -2, 2) != LUA_TNUMBER)
         wrong(L, at, field, "cursor: expected { query, key }");
-    words->query = (int64_t)lua_tonumber(L, -2);
-    words->key = (int64_t)lua_tonumber(L, -1);
+    words->query = read_place(L, at, field, -2);
+    words->key = read_place(L, at, field, -1);
     lua_pop(L, 2);
 }
 

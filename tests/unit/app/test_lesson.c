@@ -211,9 +211,9 @@ TEST(a_number_is_known_as_it_is_typed)
 {
     static const char *const good[] = { "-", "1", "1.", "1,5", "1 2", "12 k", "12%", "1.5M",
                                         "64*", "64*64", "64x", "64x6", "1/", "(", "(1+2)*3", "1-",
-                                        "2^10", "2k*3", ".", ".5", "3/.5" };
+                                        "2^10", "2k*3", ".", ".5", "3/.5", "(-", "(-2", "-(-(3" };
     static const char *const bad[] = { "..", ",",  "i",    "12i", "1.5.", "12v", "12m", "*",
-                                       "2**", "2)", "64*i", "()",  "/",    "x" };
+                                       "2**", "2)", "64*i", "()",  "/",    "x",   "(--2" };
 
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         CHECK(lesson_number_begins(good[i], NULL), "'%s' was refused", good[i]);
