@@ -194,7 +194,7 @@ TEST(names_of_points_do_not_touch)
         Figure     *figure = matrices(&view, 1, "m");
         Plot       *plot = plot_new(NULL);
         PlotSeries *points = plot_add(plot, "points", CURVE_LINE, 3, false);
-        double      one[2], two[2];
+        double      one[2] = { 0 }, two[2] = { 0 };
         Sheet       sheet;
         Text        out = { 0 };
 
