@@ -146,7 +146,7 @@ TEST(stages_are_named_however_near_they_are)
         field = sheet.layout.panels[0].matrix;
         for (int k = 0; k < 3; k++) {
             const char *name = plot->guides[k].name;
-            double      font = sheet.style.tick, box[2];
+            double      font = sheet.style.tick, box[2] = { 0 };
             double      wide = canvas_text_width(sheet.canvas, name, FONT_SANS, font);
             double      line = field.x + plot_place(&plot->x, plot->guides[k].at) * field.w;
 
