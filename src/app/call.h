@@ -96,12 +96,10 @@ typedef struct WordRule {
 } WordRule;
 /* Appends the words that stay, quoted as for a shell, each after a blank. */
 bool call_keep_words(const char *line, const WordRule *rule, Text *out, Error *err);
-/* Parses and runs. */
-bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
-                 Error *err);
-/* The same for a reader of text in so many columns. */
-bool command_page(Session *s, const char *const *words, int count, int columns, Text *out,
-                  Error *err);
+typedef enum CommandReader { READER_FILE, READER_TERMINAL, READER_PAGER } CommandReader;
+/* Parses and runs.  columns: the reader's width; 0: unknown. */
+bool command_run(Session *s, const char *const *words, int count, CommandReader reader,
+                 int columns, Text *out, Error *err);
 void command_help(const Command *command, Text *out);  /* of one command */
 /* Of all; `explorer` adds what the front end in a terminal takes. */
 void command_overview(Text *out, void (*explorer)(Text *out));

@@ -137,8 +137,9 @@ static int run_words(int argc, char **argv, const LessonReader *lessons,
     } else {
         session_on_line(session, print_line, NULL);
     }
-    ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
-                     terminal_columns(), &out, &err);
+    ok = command_run(session, (const char *const *)argv, argc,
+                     isatty(STDOUT_FILENO) ? READER_TERMINAL : READER_FILE, terminal_columns(),
+                     &out, &err);
     if (shows)
         print_progress(NULL, "");
     ok = ok && shortage_allows_output(&err);

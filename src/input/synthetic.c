@@ -487,7 +487,7 @@ static bool label_positions(const Generation *g, const Generator *generator, Err
 
 static bool run_generator(Generation *g, const Generator *generator, Error *err)
 {
-    float    *scratch = calloc((size_t)g->d + 1, (size_t)threads_default() * sizeof(*scratch));
+    float    *scratch = calloc((size_t)g->d + 1, (size_t)threads_hardware() * sizeof(*scratch));
     PlaceTask task = { .g = g, .generator = generator, .scratch = scratch };
     bool      ok = true;
 

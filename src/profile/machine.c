@@ -11,6 +11,7 @@
 #include "core/threads.h"
 #include "profile/machine.h"
 #include "profile/measure.h"
+#include "profile/memory.h"
 
 /* ---- limits -------------------------------------------------------------------- */
 
@@ -19,18 +20,6 @@ int64_t machine_memory(void)
     double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 
     return (int64_t)fmin(machine, groups_memory(GROUPS_OF_PROCESS, GROUPS_MOUNTED));
-}
-
-/* Resident memory without pages of files, which the system can take back; 0: not known. */
-static int64_t held_memory(void)
-{
-    double numbers[3] = { 0 };
-    FILE  *file = fopen("/proc/self/statm", "re");
-    int    count = file ? fscanf(file, "%lf %lf %lf", &numbers[0], &numbers[1], &numbers[2]) : 0;
-
-    if (file)
-        fclose(file);
-    return count == 3 ? (int64_t)((numbers[1] - numbers[2]) * (double)sysconf(_SC_PAGESIZE)) : 0;
 }
 
 /* Left to what no arena counts: results, libraries, stacks of threads. */
@@ -46,7 +35,9 @@ int64_t machine_share_of(int64_t memory, int64_t held)
 
 int64_t machine_share(void)
 {
-    return machine_share_of(machine_memory(), held_memory());
+    int64_t held = rss_anonymous();
+
+    return machine_share_of(machine_memory(), held > 0 ? held : 0);
 }
 
 double machine_processors(void)

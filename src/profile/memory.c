@@ -303,8 +303,10 @@ bool rss_reset(void)
     return ok;
 }
 
-int64_t rss_peak(void)
+/* The line of the status that begins so, in bytes; -1: it is not there. */
+static int64_t status_bytes(const char *begins)
 {
+    size_t    length = strlen(begins);
     FILE     *file = fopen("/proc/self/status", "re");
     char      line[256];
     long long kib = -1;
@@ -312,10 +314,20 @@ int64_t rss_peak(void)
     if (!file)
         return -1;
     while (kib < 0 && fgets(line, sizeof(line), file))
-        if (sscanf(line, "VmHWM: %lld kB", &kib) != 1)
+        if (strncmp(line, begins, length) != 0 || sscanf(line + length, "%lld kB", &kib) != 1)
             kib = -1;
     fclose(file);
     return kib < 0 ? -1 : kib * 1024;
+}
+
+int64_t rss_peak(void)
+{
+    return status_bytes("VmHWM:");
+}
+
+int64_t rss_anonymous(void)
+{
+    return status_bytes("RssAnon:");
 }
 
 /* ---- the time axis of a trace ----------------------------------------------------- */

@@ -64,5 +64,7 @@ void memory_trace_stop(MemoryTrace *trace, int64_t aside);
 
 bool    rss_reset(void); /* false: this system cannot forget the mark */
 int64_t rss_peak(void);  /* bytes since the last reset; -1: unknown */
+/* Bytes now, without pages of files, which the system can take back; -1: unknown. */
+int64_t rss_anonymous(void);
 
 #endif

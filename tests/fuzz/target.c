@@ -96,7 +96,7 @@ void target_command(const char *const *words, int count)
     Text  out = { 0 };
     Error err = ERROR_INIT;
 
-    if (!command_run(target_session(), words, count, false, 80, &out, &err))
+    if (!command_run(target_session(), words, count, READER_FILE, 80, &out, &err))
         target_message(&err);
     text_free(&out);
 }

@@ -68,26 +68,15 @@ static bool run_call(Session *s, Call *call, const char *const *words, int count
     return ok;
 }
 
-bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
-                 Error *err)
+bool command_run(Session *s, const char *const *words, int count, CommandReader reader,
+                 int columns, Text *out, Error *err)
 {
     Call call;
 
     if (!call_parse(&call, words, count, err) || !call_gives_once(&call, err))
         return false;
-    call.tty = tty;
-    call.columns = columns;
-    return run_call(s, &call, words, count, out, err);
-}
-
-bool command_page(Session *s, const char *const *words, int count, int columns, Text *out,
-                  Error *err)
-{
-    Call call;
-
-    if (!call_parse(&call, words, count, err) || !call_gives_once(&call, err))
-        return false;
-    call.paged = true;
+    call.tty = reader == READER_TERMINAL;
+    call.paged = reader == READER_PAGER;
     call.columns = columns;
     return run_call(s, &call, words, count, out, err);
 }

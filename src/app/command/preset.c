@@ -154,7 +154,7 @@ bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Err
     if (preset->model)
         return error_set(err, ERR_USAGE, "preset %s runs a model: attnscope figure --preset %s "
                          "--input model:FILE.gguf --text FILE -o %s.png, or an included sample: "
-                         "--input model:" MODEL_SAMPLE " --text " MODEL_USUAL_TEXT, preset->id,
+                         "--input model:" MODEL_INCLUDED " --text " MODEL_USUAL_TEXT, preset->id,
                          preset->id, preset->id);
     if (!no_panels(preset, changes, err))
         return false;

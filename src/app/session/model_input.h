@@ -58,7 +58,6 @@ typedef struct ModelReading {
 #define MODEL_INCLUDED "sample:tales.gguf"
 
 /* Without a text and ids: sample:english.txt. */
-#define MODEL_SAMPLE "sample:tales.gguf" /* the included model */
 #define MODEL_USUAL_TEXT "sample:english.txt"
 bool model_read_text(Session *s, const Model *m, const ModelText *text, ModelReading *out,
                      Error *err);

@@ -37,7 +37,7 @@ static const char *const texts[] = {
 };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
-static void flag_cell(Table *t, const char *text)
+static void word_cell(Table *t, const char *text)
 {
     table_cell(t, "%s", text ? text : "n/a");
 }
@@ -83,10 +83,10 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->commit);
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
-    flag_cell(t, row_text(row, "decode.way"));
+    word_cell(t, row_text(row, "decode.way"));
     list_cell(row, "warnings", t);
     list_cell(row, "time_ms.samples", t);
-    flag_cell(t, row_flag(row, "oversubscribed"));
+    word_cell(t, row_flag(row, "oversubscribed"));
     for (int i = 0; i < NUMBERS; i++)
         table_number(t, row_number(row, numbers[i]), 15);
 }

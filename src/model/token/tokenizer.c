@@ -393,9 +393,9 @@ typedef struct TokenText {
 
 static TokenText piece_begin(const Tokenizer *t, int32_t id)
 {
-    TokenText   p = { 0 };
-    size_t  skip = strlen(t->wordpiece.prefix);
-    uint8_t role = vocab_has(&t->vocab, id) ? t->roles[id] : ROLE_CONTROL;
+    TokenText p = { 0 };
+    size_t    skip = strlen(t->wordpiece.prefix);
+    uint8_t   role = vocab_has(&t->vocab, id) ? t->roles[id] : ROLE_CONTROL;
 
     p.text = vocab_text(&t->vocab, id, &p.left);
     p.style = role == ROLE_TEXT ? STYLE_PLAIN : t->style;
@@ -431,7 +431,7 @@ static int piece_next(TokenText *p, char out[4])
 void tokenizer_add_bytes(const Tokenizer *t, int32_t id, Text *out)
 {
     TokenText p = piece_begin(t, id);
-    char  part[4];
+    char      part[4];
 
     for (int count; (count = piece_next(&p, part)) > 0;)
         text_add_bytes(out, part, (size_t)count);
@@ -439,9 +439,9 @@ void tokenizer_add_bytes(const Tokenizer *t, int32_t id, Text *out)
 
 int64_t tokenizer_bytes(const Tokenizer *t, int32_t id, char *out, int64_t size)
 {
-    TokenText   p = piece_begin(t, id);
-    int64_t used = 0;
-    char    part[4];
+    TokenText p = piece_begin(t, id);
+    int64_t   used = 0;
+    char      part[4];
 
     if (size <= 0)
         return 0;

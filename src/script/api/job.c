@@ -275,7 +275,7 @@ int attn_command(lua_State *L)
     words = push_words(L, count);
     text = text_box(L);
     if (!load_given(script, s, &err) ||
-        !command_run(s, words, count, false, 0, text, &err))
+        !command_run(s, words, count, READER_FILE, 0, text, &err))
         return failure(L, &err);
     text_box_push(L, text);
     return 1;
@@ -302,7 +302,7 @@ static bool run_on_worker(void *context, const atomic_bool *cancel, Error *err)
     if (ok)
         session_on_stop(s, cancel, NULL);
     ok = ok && (!w->spec || session_load(s, w->spec, &w->choice, err)) &&
-         command_run(s, w->words, w->count, false, 0, &w->out, err);
+         command_run(s, w->words, w->count, READER_FILE, 0, &w->out, err);
     session_free(s);
     return ok;
 }

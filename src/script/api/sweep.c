@@ -339,7 +339,7 @@ static bool run_sweep(void *context, const atomic_bool *cancel, Error *err)
         session_on_sweep(session, &hooks);
     }
     ok = ok && load_input(s, session, err) &&
-         command_run(session, s->words, s->count, false, 0, &s->out, err);
+         command_run(session, s->words, s->count, READER_FILE, 0, &s->out, err);
     session_free(session);
     return ok;
 }

@@ -190,7 +190,7 @@ static bool run_command(void *context, const atomic_bool *cancel, Error *err)
     if (ok && w->study)
         ok = pane_study_run(w->study, s, w->columns, err);
     else if (ok) /* the pager shows characters, no colours */
-        ok = command_page(s, w->words, w->count, w->columns, &w->out, err);
+        ok = command_run(s, w->words, w->count, READER_PAGER, w->columns, &w->out, err);
     session_free(s);
     return ok;
 }

@@ -119,7 +119,7 @@ TEST(traces_of_several_stages_are_over_steps)
 static bool text_of(Session *s, const char *const *words, int count, Text *out,
                     Error *err)
 {
-    return command_run(s, words, count, false, 80, out, err);
+    return command_run(s, words, count, READER_FILE, 80, out, err);
 }
 
 TEST(words_join_curves)

@@ -505,7 +505,7 @@ TEST(figures_carry_their_numbers)
     Text        out = { 0 };
 
     close(mkstemps(path, 4));
-    CHECK(command_run(s, words, 12, false, 80, &out, &err), "%s", err.text);
+    CHECK(command_run(s, words, 12, READER_FILE, 80, &out, &err), "%s", err.text);
     numbers = numbers_of(path, NUMBERS_KEY);
     assert_non_null(numbers);
     assert_non_null(strstr(numbers, "\"rows\":[\"Full attention\",\"Sliding window\"]"));
@@ -525,7 +525,7 @@ static void refused(const char *word, const char *why)
     Session    *s = session_new(&err);
     Text        out = { 0 };
 
-    CHECK(!command_run(s, words, 6, false, 80, &out, &err), "%s", word);
+    CHECK(!command_run(s, words, 6, READER_FILE, 80, &out, &err), "%s", word);
     CHECK(strstr(err.text, why), "%s: %s", word, err.text);
     text_free(&out);
     session_free(s);

@@ -130,7 +130,7 @@ static void run_case(const Case *c)
     }
     words[count++] = "--dump";
     words[count++] = c->dump;
-    CHECK(command_run(s, words, count, false, 0, &out, &err), "%s: %s", c->folder, err.text);
+    CHECK(command_run(s, words, count, READER_FILE, 0, &out, &err), "%s: %s", c->folder, err.text);
     text_free(&out);
     session_free(s);
     free(args);

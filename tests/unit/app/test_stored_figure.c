@@ -148,7 +148,7 @@ static bool run(Session *s, const char *line, Text *out, Error *err)
 
     *err = ERROR_INIT;
     ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err) &&
-         command_run(s, words, count, false, 80, out, err);
+         command_run(s, words, count, READER_FILE, 80, out, err);
     text_free(&storage);
     return ok;
 }

@@ -10,7 +10,7 @@ static void one_runs(Session *s, const char *word)
     Text        out = { 0 };
     Error       err = ERROR_INIT;
 
-    CHECK(command_run(s, words, 8, false, 0, &out, &err), "%s: %s", word, err.text);
+    CHECK(command_run(s, words, 8, READER_FILE, 0, &out, &err), "%s: %s", word, err.text);
     text_free(&out);
 }
 
@@ -47,7 +47,7 @@ TEST(disagreements_are_shown)
     Error       err = ERROR_INIT;
     Session    *s = session_new(&err);
 
-    CHECK(s && command_run(s, words, 2, false, 0, &out, &err), "%s", err.text);
+    CHECK(s && command_run(s, words, 2, READER_FILE, 0, &out, &err), "%s", err.text);
     assert_non_null(strstr(text_str(&out), "O(n log n) [a]; O(n sqrt(n)) [b]"));
     assert_non_null(strstr(text_str(&out), "O(n log n) [abc]"));
     assert_non_null(strstr(text_str(&out), "O(n (k + m)) [ab]; O(n) [c]"));

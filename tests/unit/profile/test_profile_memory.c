@@ -129,4 +129,20 @@ TEST(a_record_keeps_the_timeline_of_its_peaks)
     fixture_free(&f);
 }
 
+/* Pages that were written are held. */
+TEST(resident_memory_counts_what_was_written)
+{
+    enum { SIZE = 64 * MIB };
+    int64_t before = rss_anonymous(), more;
+    char   *block = take(SIZE);
+
+    assert_non_null(block);
+    memset(block, 1, SIZE);
+    more = rss_anonymous() - before;
+    give(block);
+    assert_true(before > 0);
+    /* a sanitizer's shadow is an eighth */
+    CHECK(more > SIZE - 4 * MIB && more < SIZE + 32 * MIB, "%lld bytes more", (long long)more);
+}
+
 SUITE(NULL, NULL)

@@ -16,8 +16,8 @@
 #define STEP_KEYS (PANELS * TILE_KEYS)
 #define CHECKED 4           /* blocks of which one row is computed again */
 #define UNIT 0x1p-24        /* of rounding */
-/* The spec allows 1e-5 of max(1, |number|).  A row is left to double where error_of, some two to
- * four times less than what its worst number shows, is above SURE; a block, where the row that is
+/* The spec allows 1e-5 of max(1, |number|).  The worst number of a row is off by two to four times
+ * error_of.  A row with error_of above SURE is left to double; a block is, if its row that is
  * computed again differs by more than CLOSE. */
 #define SURE 2e-6
 #define CLOSE 4e-6
