@@ -259,6 +259,7 @@ check: ## layers, tables against files, documents fresh, warnings of gcc and cla
 	$(Q)tools/check-width
 	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 CUDA=0 all \
 	    build/check/bench-gpu build/check/bench-gpu-small
+	$(Q)for room in ui script; do tools/link-cycle build/check $$room 10 >/dev/null || exit 1; done
 	$(Q)tools/check-docs build/check/attnscope
 	$(Q)tools/check-warnings-clang "$(PACKAGES)"
 	$(Q)$(if $(NVCC),$(MAKE) --no-print-directory cuda)

@@ -4,7 +4,6 @@
 
 #include "app/result/views.h"
 #include "ui/pane/pane.h"
-#include "ui/shell/shell.h"
 #include "ui/state/explorer.h"
 
 /* ---- what is looked at ------------------------------------------------------ */
@@ -632,7 +631,7 @@ static void tell_scripts(Ui *ui, const Pane *pane)
 
     snprintf(lines, sizeof(lines), "mechanism %s\npane %d\n", pane->request.mechanism,
              (int)(pane - ui->compare.panes) + 1);
-    console_event(ui, "run", lines);
+    ui_event(ui, "run", lines);
 }
 
 static void accept_result(Ui *ui, Pane *pane, Result *result)

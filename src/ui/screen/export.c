@@ -206,7 +206,7 @@ static void tell_scripts(Ui *ui, const char *path)
     Text lines = { 0 };
 
     text_addf(&lines, "path %s\n", path);
-    console_event(ui, "figure", text_str(&lines));
+    ui_event(ui, "figure", text_str(&lines));
     text_free(&lines);
 }
 

@@ -38,6 +38,32 @@ struct Console {
     double       since; /* scripts have run from then on; 0: none does */
 };
 
+/* False with a message. */
+static bool open_interpreter(Ui *ui)
+{
+    Console *c = ui->console;
+    Error    err = ERROR_INIT;
+
+    if (!c)
+        error_set(&err, ERR_NOMEM, "not enough memory for scripts");
+    else if (!c->opened)
+        c->opened = c->interpreter->open(c->interpreter->host, &c->control, &err);
+    if (err.code)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    return err.code == ERR_NONE;
+}
+
+/* Ui.on_event. */
+static void console_event(Ui *ui, const char *event, const char *lines)
+{
+    Console *c = ui->console;
+
+    if (!c->opened && c->interpreter->listens(c->interpreter->host))
+        open_interpreter(ui);
+    if (c->opened)
+        c->interpreter->event(c->interpreter->host, event, lines);
+}
+
 void console_begin(Ui *ui, Interpreter *interpreter)
 {
     ui->console = interpreter ? calloc(1, sizeof(*ui->console)) : NULL;
@@ -45,6 +71,7 @@ void console_begin(Ui *ui, Interpreter *interpreter)
         return;
     ui->console->interpreter = interpreter;
     control_fill(ui, &ui->console->control);
+    ui->on_event = console_event;
 }
 
 /* Before anything else is closed. */
@@ -59,21 +86,7 @@ static void console_end(Ui *ui)
     text_free(&c->code);
     free(c);
     ui->console = NULL;
-}
-
-/* False with a message. */
-static bool open_interpreter(Ui *ui)
-{
-    Console *c = ui->console;
-    Error    err = ERROR_INIT;
-
-    if (!c)
-        error_set(&err, ERR_NOMEM, "not enough memory for scripts");
-    else if (!c->opened)
-        c->opened = c->interpreter->open(c->interpreter->host, &c->control, &err);
-    if (err.code)
-        ui_say(ui, ROLE_ERROR, "%s", err.text);
-    return err.code == ERR_NONE;
+    ui->on_event = NULL;
 }
 
 bool console_file(Ui *ui, const char *path)
@@ -259,16 +272,6 @@ bool console_mapped(const Ui *ui, int index, char *key, size_t size, unsigned *s
     *scope = c->keys[index].scope;
     *action = c->keys[index].action;
     return true;
-}
-
-void console_event(Ui *ui, const char *event, const char *lines)
-{
-    Console *c = ui->console;
-
-    if (c && !c->opened && c->interpreter->listens(c->interpreter->host))
-        open_interpreter(ui);
-    if (c && c->opened)
-        c->interpreter->event(c->interpreter->host, event, lines);
 }
 
 void console_run_mapped(Ui *ui, int index)

@@ -92,8 +92,6 @@ const char *console_command_help(const Ui *ui, int index);
 bool console_mapped(const Ui *ui, int index, char *key, size_t size, unsigned *scope,
                     const Action **action);
 void console_run_mapped(Ui *ui, int index);
-/* Something happened that scripts wait for (attn.on): its name, and lines of name and value. */
-void console_event(Ui *ui, const char *event, const char *lines);
 /* True: the key is one of a script. */
 bool console_key(Ui *ui, uint32_t key);
 

@@ -15,6 +15,12 @@ double ui_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+void ui_event(Ui *ui, const char *event, const char *lines)
+{
+    if (ui->on_event)
+        ui->on_event(ui, event, lines);
+}
+
 Style ui_style(const Ui *ui, Role role)
 {
     return theme_style(ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme, role);

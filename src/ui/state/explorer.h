@@ -335,12 +335,18 @@ struct Ui {
     Lessons    lessons;
     struct Modelling *modelling; /* a model with a text; owned; NULL: none */
     struct Console *console; /* owned; NULL: no scripts */
+    /* Something happened that scripts wait for (attn.on): its name, and lines of name and value.
+     * NULL: no scripts.  Call ui_event. */
+    void (*on_event)(Ui *ui, const char *event, const char *lines);
     struct Journal *journal; /* owned; what was done; NULL: nothing yet */
     bool         keep_messages; /* on leaving */
     char         session_name[256]; /* last saved or restored; "": none */
 };
 
 double ui_now(void); /* seconds, monotonic */
+
+/* Scripts that wait for that event run. */
+void ui_event(Ui *ui, const char *event, const char *lines);
 
 /* ---- words ------------------------------------------------------------------- */
 
