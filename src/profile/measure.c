@@ -400,14 +400,21 @@ static bool repeat(Measurement *m, Error *err)
     return ok;
 }
 
+double clock_setting(const char *name, double usual)
+{
+    const char *text = getenv(name);
+    char       *end = NULL;
+    double      given = text ? strtod(text, &end) : usual;
+
+    return text && end != text && !*end && given >= 0 ? given : usual;
+}
+
 /* ATTNSCOPE_TIMED_SECONDS shortens a measurement where nobody reads its times, as in tests. */
 static double least_seconds(double planned)
 {
-    const char *text = getenv("ATTNSCOPE_TIMED_SECONDS");
-    char       *end = NULL;
-    double      given = text ? strtod(text, &end) : planned;
+    double given = clock_setting("ATTNSCOPE_TIMED_SECONDS", planned);
 
-    return text && end != text && !*end && given >= 0 && given < planned ? given : planned;
+    return given < planned ? given : planned;
 }
 
 static bool prepare_measurement(Measurement *m, const RunSpec *spec, const MeasurePlan *plan,

@@ -78,6 +78,8 @@ int64_t heap_allocations(void); /* calls since start */
 
 /* ---- clocks ----------------------------------------------------------------- */
 double clock_wall(void); /* seconds, monotonic */
+/* The seconds of an environment variable; `usual` where it is unset or no number >= 0. */
+double clock_setting(const char *name, double usual);
 double clock_cpu(void);  /* seconds of this process, all threads */
 int64_t clock_switches(void); /* times this process was taken off a CPU against its will */
 

@@ -401,6 +401,8 @@ static bool docs_man(Text *out)
              ".TP\n.B ATTNSCOPE_TIMED_SECONDS\na measurement repeats a run for at least so many "
              "seconds, if these are fewer than usual (0.2, or 0.05 without \\-\\-repeat and "
              "\\-\\-within). For tests that read no times.\n"
+             ".TP\n.B ATTNSCOPE_SILENT_SECONDS\ncompare names each row that is done from so many "
+             "seconds on (1), where standard error is no terminal.\n"
              ".TP\n.B ATTNSCOPE_ISA\navx2 or generic: the loops of older processors, and "
              "OpenBLAS's kernels for them, to measure these (avx512: as when unset).\n"
              ".TP\n.B ATTNSCOPE_CUDNN, ATTNSCOPE_WGMMA, ATTNSCOPE_GRAPHS\nways of runs on a GPU: "

@@ -141,7 +141,7 @@ static void say_row(Session *s, const Comparison *c, const char *mechanism, cons
     double        passed = clock_wall() - c->began;
     char          ms[32], times[40];
 
-    if (passed < SILENT_SECONDS)
+    if (passed < clock_setting("ATTNSCOPE_SILENT_SECONDS", SILENT_SECONDS))
         return;
     session_line(s, "compare: %d of %d: %.60s%s%.60s: %s%s; %s", c->count, c->planned, mechanism,
                  value ? ", " : "", value ? value : "",
