@@ -72,7 +72,9 @@ static void reference_row(const Case *c, int64_t t, int64_t i, PatternRow *row, 
         if (kept[j])
             sum += exp(w[j] - top);
     *lse = sum > 0 ? top + log(sum) : -(double)INFINITY;
-    for (int64_t j = 0; j < s->m; j++)
+    for (int64_t j = 0; j < s->m; j++) {
+        double weight = kept[j] ? exp(w[j] - *lse) : 0;
+
         for (int64_t p = 0; kept[j] && p < s->e; p++) {
             double value = (double)v[j * s->e + p];
 
@@ -81,39 +83,56 @@ static void reference_row(const Case *c, int64_t t, int64_t i, PatternRow *row, 
 
                 value += (double)table[c->in.value.index[i - j + s->m - 1] * s->e + p];
             }
-            out[p] += exp(w[j] - *lse) * value;
+            out[p] += weight * value;
         }
+    }
     free(w);
     free(kept);
 }
 
-static void check_case(const Case *c, double tolerance, const char *what)
+/* What each kernel should give. */
+typedef struct Expected {
+    double *out, *lse; /* [h, n, e], [h, n] */
+    int64_t cells;
+} Expected;
+
+static Expected expected_of(const Case *c)
 {
     const Shape *s = &c->s;
-    double      *out = calloc((size_t)s->e, sizeof(*out)), lse;
+    Expected     e = { .out = calloc((size_t)(s->h * s->n * s->e), sizeof(double)),
+                       .lse = calloc((size_t)(s->h * s->n), sizeof(double)) };
     PatternRow   row = { 0 };
-    int64_t      cells = 0;
 
     for (int64_t t = 0; t < s->h; t++)
-        for (int64_t i = 0; i < s->n; i++) {
-            const float *got = (const float *)c->out.out.data + (t * s->n + i) * s->e;
-
-            reference_row(c, t, i, &row, out, &lse, &cells);
-            CHECK_BELOW(worst_error(got, out, s->e), tolerance, "%s out[%d,%d] n=%d d=%d", what,
-                        (int)t, (int)i, (int)s->n, (int)s->d);
-            CHECK_BELOW(worst_error((const float *)c->out.lse.data + t * s->n + i, &lse, 1),
-                        tolerance, "%s lse[%d,%d]", what, (int)t, (int)i);
-        }
-    assert_true(c->cells == (double)cells);
+        for (int64_t i = 0; i < s->n; i++)
+            reference_row(c, t, i, &row, e.out + (t * s->n + i) * s->e, e.lse + t * s->n + i,
+                          &e.cells);
     pattern_row_free(&row);
-    free(out);
+    return e;
+}
+
+static void check_case(const Case *c, const Expected *e, double tolerance, const char *what)
+{
+    const Shape *s = &c->s;
+    const float *out = (const float *)c->out.out.data, *lse = (const float *)c->out.lse.data;
+
+    for (int64_t r = 0; r < s->h * s->n; r++) {
+        CHECK_BELOW(worst_error(out + r * s->e, e->out + r * s->e, s->e), tolerance,
+                    "%s out[%d,%d] n=%d d=%d", what, (int)(r / s->n), (int)(r % s->n), (int)s->n,
+                    (int)s->d);
+        CHECK_BELOW(worst_error(lse + r, e->lse + r, 1), tolerance, "%s lse[%d,%d]", what,
+                    (int)(r / s->n), (int)(r % s->n));
+    }
+    assert_true(c->cells == (double)e->cells);
 }
 
 static void run_kernels(Case *c, double tolerance, const char *what)
 {
     const Kernel *kernel;
+    Expected      expected;
 
     assert_non_null(c->pattern);
+    expected = expected_of(c);
     for (int x = 0; (kernel = kernel_at(x)); x++) {
         char text[80];
 
@@ -121,8 +140,10 @@ static void run_kernels(Case *c, double tolerance, const char *what)
         memset(c->out.out.data, 0x5a, (size_t)tensor_bytes(&c->out.out));
         cpu_attend_on(kernel, c->f.run, &c->in, c->pattern, &c->out, &c->cells);
         assert_int_equal(c->f.run->err.code, ERR_NONE);
-        check_case(c, tolerance, text);
+        check_case(c, &expected, tolerance, text);
     }
+    free(expected.out);
+    free(expected.lse);
 }
 
 #define PATTERNS 15
