@@ -163,7 +163,7 @@ static void reference(const Case *c, int64_t t, int64_t group, int64_t entry, do
     for (int pass = 0; pass < 3; pass++)
         for (int64_t x = from; x < to; x++) {
             int64_t k = at(&g->key_index, t, x);
-            double  s = score(c, t, q, k);
+            double  s = score(c, t, q, k), weight;
 
             if (!stays(g, t, q, k) ||
                 (g->self_last && others && at(&g->key_at, t, k) == at(&g->query_at, t, q)))
@@ -172,9 +172,10 @@ static void reference(const Case *c, int64_t t, int64_t group, int64_t entry, do
                 top = fmax(top, s);
             else if (pass == 1)
                 sum += exp(s - top);
+            weight = pass == 2 ? exp(s - top) / sum : 0;
             for (int64_t p = 0; pass == 2 && p < c->e; p++)
-                out[p] += exp(s - top) / sum *
-                          (double)tensor_f32(&g->v)[(t * g->v.shape[1] + k) * c->e + p];
+                out[p] +=
+                    weight * (double)tensor_f32(&g->v)[(t * g->v.shape[1] + k) * c->e + p];
         }
     *lse = sum > 0 ? top + log(sum) : -(double)INFINITY;
 }
