@@ -46,6 +46,8 @@ struct Arena {
     int64_t fail_in; /* allocations left before a forced failure; -1: off */
     void (*heard)(void *context, int64_t bytes, int64_t used); /* NULL: nobody listens */
     void *context;
+    void (*fresh)(void *context, void *data, int64_t bytes); /* NULL: nobody asks */
+    void *fresh_context;
     const ArenaSource *source; /* NULL: the system */
     bool attached; /* to the source's device */
 };
@@ -124,9 +126,12 @@ static bool chunk_map(const Arena *arena, Chunk *chunk, int64_t size)
                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return false;
-    if (size >= HUGE_PAGE)
-        madvise(data, (size_t)chunk->size, MADV_HUGEPAGE);
     chunk->data = data;
+    if (size < HUGE_PAGE)
+        return true;
+    madvise(data, (size_t)chunk->size, MADV_HUGEPAGE);
+    if (arena->fresh)
+        arena->fresh(arena->fresh_context, data, chunk->size);
     return true;
 }
 
@@ -425,6 +430,13 @@ void arena_watch(Arena *arena, void (*heard)(void *context, int64_t bytes, int64
 {
     arena->heard = heard;
     arena->context = context;
+}
+
+void arena_on_fresh(Arena *arena, void (*fresh)(void *context, void *data, int64_t bytes),
+                    void *context)
+{
+    arena->fresh = fresh;
+    arena->fresh_context = context;
 }
 
 void arena_fail_at(Arena *arena, int64_t k)

@@ -93,6 +93,12 @@ int64_t arena_largest_refused(const Arena *arena); /* bytes; 0: none yet */
 void arena_watch(Arena *arena, void (*heard)(void *context, int64_t bytes, int64_t used),
                  void *context);
 
+/* Called with each chunk of huge pages that the system gives, before anything is stored in it: who
+ * clocks a run touches its pages there, so that no clock of a stage runs while the system clears
+ * them.  NULL: nobody. */
+void arena_on_fresh(Arena *arena, void (*fresh)(void *context, void *data, int64_t bytes),
+                    void *context);
+
 /* For tests: the k-th allocation from now on (0-based) of this arena fails;
  * -1 switches it off. */
 void arena_fail_at(Arena *arena, int64_t k);

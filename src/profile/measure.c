@@ -276,7 +276,7 @@ static bool first_call(Measurement *m, Error *err)
         take_nothing(m);
     if (ok && m->out->status == RECORD_OK) {
         take_memory(m);
-        m->out->time.first = number_of(1e3 * m->watch.wall);
+        m->out->time.first = number_of(1e3 * (m->watch.wall + m->watch.touching));
     }
     run_free(run);
     return ok;

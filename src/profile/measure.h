@@ -3,10 +3,11 @@
  * measure() runs a spec once apart (first call), warms up, repeats until the
  * spread is known or the budget ends, and fills a Record.  Timed runs want no
  * views.  Memory is isolated: each measurement uses an arena of its own, so
- * A,B and B,A give the same numbers.  No sample is a run in an untouched arena, where
- * the system clears pages, except that a first call which leaves no time for another
- * run within max_seconds is itself the one sample.  On a GPU a traced run
- * and counted ones follow (device_profile.h), with a budget of their own as large.
+ * A,B and B,A give the same numbers.  No sample is a run in an untouched arena, except
+ * that a first call which leaves no time for another run within max_seconds is itself
+ * the one sample; huge pages are touched outside of all clocks but the first call's.  On a
+ * GPU a traced run and counted ones follow (device_profile.h), with a budget of their own
+ * as large.
  */
 #ifndef PROFILE_MEASURE_H
 #define PROFILE_MEASURE_H

@@ -19,8 +19,9 @@ typedef struct Watch {
     bool        memory;       /* look at heap and resident memory too */
     MemoryTrace *trace;       /* and follow it over time; NULL: not */
     /* results of the last watch_run */
-    double  wall, cpu;        /* seconds; wall without what follows */
+    double  wall, cpu;        /* seconds; wall without what follows, cpu without touching */
     double  preparing;        /* seconds in which parameters were drawn */
+    double  touching;         /* seconds in which fresh pages were touched, others than these */
     int64_t switches;         /* involuntary */
     double  stage_ms[RUN_MAX_STAGES];
     int64_t stage_heap[RUN_MAX_STAGES]; /* bytes above the stage's start */
@@ -32,6 +33,9 @@ typedef struct Watch {
     int64_t calls;            /* allocations of the malloc family */
     /* while it runs */
     double  prepare_since;
+    bool    prepares;
+    Threads *threads;         /* the run's */
+    double  touching_cpu;     /* processor seconds */
     int     stage;            /* -1: before the first */
     double  since;            /* when the stage began */
     int64_t top, base;        /* largest heap so far; level when the stage began */

@@ -536,7 +536,7 @@ static void choose_few(Job *job, int64_t first, int64_t count)
         job->held[place] = job->sieved;
     if (job->sieved) {
         threads_run(job->run->threads, count * sieve_few_items(&job->sieve), few_numbers_item, job);
-        threads_run(job->run->threads, count, few_choice_item, job);
+        threads_run(cpu_threads_for(job->run, count * job->count), count, few_choice_item, job);
     }
     for (int64_t place = 0; place < count && !cpu_cancelled(job->run); place++) {
         if (job->held[place])

@@ -13,6 +13,7 @@
 #define GEMM_ROWS 256 /* of a block, fewer where c has few rows */
 #define GEMM_BLOCKS 8
 #define GEMM_LEAST 32
+#define ALONE (1 << 18)  /* multiply-adds: about ten microseconds */
 #define GEMM_ITEMS 16 /* in double, over all heads: few, as each block widens its factors again */
 
 void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, float alpha,
@@ -137,6 +138,12 @@ static void gemm_wide(Job *job)
     arena_release(r->arena, mark);
 }
 
+/* Done before a second thread is awake: a step of decoding multiplies one row a head. */
+static bool is_alone(const Tensor *a, bool ta, const Tensor *c)
+{
+    return tensor_count(c) * a->shape[ta ? 1 : 2] <= ALONE;
+}
+
 void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c)
 {
@@ -152,7 +159,8 @@ void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
     if (c->dtype == DT_F64)
         gemm_wide(&job);
     else
-        threads_run(r->threads, c->shape[0] * job.blocks, gemm_item, &job);
+        threads_run(is_alone(a, ta, c) ? NULL : r->threads, c->shape[0] * job.blocks, gemm_item,
+                    &job);
 }
 
 /* Products with a long inner axis: projections along the sequence.

@@ -27,6 +27,7 @@ typedef struct OneRow {
     float     *q;     /* [h][d] scaled */
     float     *s;     /* [workers][2][STEP_KEYS] */
     float     *max, *sum; /* [h][slices] */
+    double    *weight;    /* [slices] of the head that is joined */
     float     *acc;   /* [h][slices][lda] */
 } OneRow;
 
@@ -126,13 +127,14 @@ static bool one_row_init(OneRow *o)
     o->s = cpu_scratch(job->run, threads_count(job->run->threads), 2 * STEP_KEYS * size);
     o->max = cpu_scratch(job->run, parts, size);
     o->sum = arena_zalloc(job->run->arena, parts, size);
+    o->weight = cpu_scratch(job->run, o->slices, sizeof(*o->weight));
     o->acc = arena_zalloc(job->run->arena, parts, o->lda * size);
     for (int64_t x = 0; o->max && x < parts; x++)
         o->max[x] = -INFINITY;
     for (int64_t t = 0; o->q && t < job->h; t++)
         job->kernel->scale(tensor_row_f32(&job->in->q, t, job->h, 0), job->d,
                            (float)(job->in->scale * LOG2_E), o->q + t * job->d);
-    return o->q && o->s && o->max && o->sum && o->acc;
+    return o->q && o->s && o->max && o->sum && o->weight && o->acc;
 }
 
 /* `heads` scores, one head or two that see the same keys, become weights; factors of what they have
@@ -239,13 +241,15 @@ static void join_head(const OneRow *o, int64_t head)
     for (int64_t s = 0; s < o->slices; s++)
         top = fmax(top, (double)max[s]);
     top = top > -(double)INFINITY ? top : 0;
-    for (int64_t s = 0; s < o->slices; s++)
-        total += weight_of(max[s], top) * (double)sum[s];
+    for (int64_t s = 0; s < o->slices; s++) {
+        o->weight[s] = weight_of(max[s], top);
+        total += o->weight[s] * (double)sum[s];
+    }
     for (int64_t c = 0; c < job->e; c++) {
         double y = 0;
 
         for (int64_t s = 0; s < o->slices; s++)
-            y += weight_of(max[s], top) * (double)acc[s * o->lda + c];
+            y += o->weight[s] * (double)acc[s * o->lda + c];
         out[c] = total == 0 ? 0 : (float)(y / total);
     }
     tensor_f32(&job->out->lse)[head] = total == 0 ? -INFINITY

@@ -11,6 +11,7 @@
 #include "core/rng.h"
 
 #define SHORT_ROW 1024 /* longer ones are sorted on the heap */
+#define FEW_KEYS 24    /* as many or fewer are inserted sooner than digits are counted */
 #define DIGIT 8
 #define DIGITS (1 << DIGIT)
 
@@ -31,9 +32,25 @@ static void sort_by_digit(const int32_t *keys, int64_t count, int shift, int32_t
         out[place[keys[x] >> shift & (DIGITS - 1)]++] = keys[x];
 }
 
+static void sort_few(int32_t *keys, int64_t count)
+{
+    for (int64_t x = 1; x < count; x++) {
+        int32_t key = keys[x];
+        int64_t to = x;
+
+        for (; to > 0 && keys[to - 1] > key; to--)
+            keys[to] = keys[to - 1];
+        keys[to] = key;
+    }
+}
+
 /* Sorts keys, none negative; work has room for as many. */
 static void sort_keys(int32_t *keys, int64_t count, int32_t largest, int32_t *work)
 {
+    if (count <= FEW_KEYS) {
+        sort_few(keys, count);
+        return;
+    }
     for (int shift = 0; shift < 31 && largest >> shift > 0; shift += DIGIT) {
         sort_by_digit(keys, count, shift, work);
         memcpy(keys, work, (size_t)count * sizeof(*keys));

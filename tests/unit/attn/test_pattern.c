@@ -595,35 +595,44 @@ TEST(a_run_is_cut_into_very_many_pieces)
     pthread_attr_destroy(&little);
 }
 
-/* Keys of a long row in any order, some twice, some unused. */
-TEST(a_long_row_of_a_table_is_its_set_of_keys)
+/* `count` keys of a row in any order, some twice, some unused. */
+static void check_row_of_table(Rng *rng, int64_t count, int64_t most)
 {
-    enum { KEYS = 3000, MOST_KEY = 5000 };
     Arena       *arena = arena_new();
-    PatternShape shape = { .heads = 1, .n = 1, .m = MOST_KEY };
-    Tensor       table = tensor_new(arena, DT_I32, 2, (int64_t[]){ 1, KEYS });
+    PatternShape shape = { .heads = 1, .n = 1, .m = most };
+    Tensor       table = tensor_new(arena, DT_I32, 2, (int64_t[]){ 1, count });
     PatternRow   row = { 0 };
-    Rng          rng = rng_named(3, "keys");
-    static bool  in[MOST_KEY];
-    int64_t      distinct = 0;
-    Pattern     *p;
+    bool        *in = arena_zalloc(arena, most, sizeof(*in));
+    int64_t      distinct = 0, before = -1;
 
-    for (int64_t c = 0; c < KEYS; c++) {
-        int32_t key = (int32_t)rng_below(&rng, MOST_KEY + 100) - 100;
+    for (int64_t c = 0; c < count; c++) {
+        int32_t key = (int32_t)rng_below(rng, (uint64_t)(most + most / 50)) - (int32_t)(most / 50);
 
         tensor_i32(&table)[c] = key < 0 ? -1 : key;
         distinct += key >= 0 && !in[key];
         if (key >= 0)
             in[key] = true;
     }
-    p = pattern_table(arena, shape, &table, COMPONENT_RANDOM);
-    pattern_row(p, 0, 0, &row);
+    pattern_row(pattern_table(arena, shape, &table, COMPONENT_RANDOM), 0, 0, &row);
     assert_int_equal(pattern_row_cells(&row), distinct);
     for (int64_t r = 0; r < row.count; r++)
-        for (int64_t j = row.runs[r].start; j < row.runs[r].start + row.runs[r].count; j++)
-            assert_true(in[j]);
+        for (int64_t j = row.runs[r].start; j < row.runs[r].start + row.runs[r].count; j++) {
+            assert_true(in[j] && j > before);
+            before = j;
+        }
     pattern_row_free(&row);
     arena_free(arena);
+}
+
+TEST(a_row_of_a_table_is_its_set_of_keys)
+{
+    Rng rng = rng_named(3, "keys");
+
+    check_row_of_table(&rng, 3000, 5000);
+    for (int64_t count = 1; count <= 40; count++) { /* the fewest are sorted in another way */
+        check_row_of_table(&rng, count, 50);
+        check_row_of_table(&rng, count, 100000);
+    }
 }
 
 SUITE(NULL, NULL)

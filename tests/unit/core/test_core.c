@@ -111,6 +111,31 @@ TEST(arena_memory_is_aligned_and_reused)
     arena_free(a);
 }
 
+static void count_fresh(void *context, void *data, int64_t bytes)
+{
+    assert_non_null(data);
+    *(int64_t *)context += bytes;
+}
+
+TEST(arena_says_which_huge_pages_are_fresh)
+{
+    Arena  *a = arena_new();
+    int64_t fresh = 0;
+
+    arena_on_fresh(a, count_fresh, &fresh);
+    assert_non_null(arena_alloc(a, 1000, 1)); /* no huge page */
+    assert_int_equal(fresh, 0);
+    assert_non_null(arena_alloc(a, 3 << 20, 1));
+    assert_int_equal(fresh, 4 << 20);
+    arena_reset(a);
+    assert_non_null(arena_alloc(a, 3 << 20, 1));
+    assert_int_equal(fresh, 4 << 20);
+    arena_on_fresh(a, NULL, NULL);
+    assert_non_null(arena_alloc(a, 8 << 20, 1));
+    assert_int_equal(fresh, 4 << 20);
+    arena_free(a);
+}
+
 TEST(arena_refuses_what_it_must)
 {
     Arena *a = arena_new();

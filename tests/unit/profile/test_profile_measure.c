@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "attn/run/position.h"
+#include "profile/watch.h"
 #include "profile_fixture.h"
 
 #define QUICK                                                                                      \
@@ -351,6 +352,25 @@ TEST(a_live_run_keeps_its_parameters)
     record_free(&of_run);
     record_free(&r);
     run_free(run);
+    fixture_free(&f);
+}
+
+/* Fresh pages are touched outside of the clocks, once: a second run finds them touched. */
+TEST(fresh_pages_are_touched_apart)
+{
+    Fixture f = fixture_new(2, 8192, 64, 2);
+    Watch   w = { .stage = -1 };
+    Arena  *arena = arena_new();
+
+    fixture_choose(&f, "window", "window=9");
+    f.spec.observer = watch_stage;
+    f.spec.observer_context = &w;
+    run_free(watch_run(&w, &f.spec, arena));
+    assert_true(w.touching > 0 && w.touching_cpu > 0);
+    assert_true(w.wall > 0 && w.stage_ms[0] <= 1e3 * w.wall);
+    run_free(watch_run(&w, &f.spec, arena));
+    assert_true(w.touching == 0 && w.touching_cpu == 0);
+    arena_free(arena);
     fixture_free(&f);
 }
 

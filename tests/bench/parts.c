@@ -1,11 +1,13 @@
-/* grouped.c -- mechanisms that sort, hash or cluster tokens, beside their parts alone.
+/* parts.c -- mechanisms beside their parts alone.
  *
  * Parts are what a stage cannot do without, as fast as this machine does it, on one thread, in
  * processor time, in turn with the mechanism:
  *
  *     tiles      scores, softmax and mixing of as many cells as the stage counts, in full tiles on
  *                numbers in the caches
- *     rows       the same, a row at a time, where each row sees other keys
+ *     band       the same of so many neighbouring keys a row: a tile's rows see others, and tiles
+ *                are made of whole vectors
+ *     rows       tiles of a row at a time, where each row sees other keys
  *     numbers    products of rows with candidates that lie ready in panels, and one comparison of
  *                each number
  *     mixes      products of rows of shares with a strip in the caches
@@ -16,7 +18,7 @@
  * Stages without parts count as they are.  The bound is the larger of FLOPs / peak and bytes /
  * bandwidth of the whole run, as `attnscope roofline` counts them.
  *
- *     build/tests/bench/grouped [rounds]
+ *     build/tests/bench/parts [rounds [mechanism]]
  */
 #include "attn/cpu/attend.h"
 #include "attn/cpu/blas.h"
@@ -45,10 +47,10 @@
 #define CACHED 256 /* rows that stay in a cache */
 #define STREAM (1 << 24) /* floats of an array of the triad */
 
-typedef enum Kind { NONE, TILES, ROWS, NUMBERS, MIXES, CODES, READS, SCATTERED, WRITES } Kind;
+typedef enum Kind { NONE, TILES, BAND, ROWS, NUMBERS, MIXES, CODES, READS, SCATTERED, WRITES } Kind;
 
-/* rows: of TILES and ROWS it is the stage's own count of cells.  width: keys of a step, or
- * candidates. */
+/* rows: of TILES, BAND and ROWS it is the stage's own count of cells.  width: keys of a step, of a
+ * row, or candidates. */
 typedef struct Part {
     const char *stage;
     Kind        kind;
@@ -57,47 +59,93 @@ typedef struct Part {
 
 typedef struct Form {
     const char *id, *params;
+    bool        causal;
     Part        parts[MOST_PARTS]; /* those of a stage stand together */
 } Form;
 
 static const Form forms[] = {
-    { "routing", "",
+    { "routing", "", false,
       { { "route", NUMBERS, TOKENS, 128 }, { "route", READS, TOKENS, 0 },
         { "attend", TILES, 0, 128 }, { "attend", SCATTERED, 2 * TOKENS, 0 },
         { "attend", WRITES, TOKENS, 0 },
         { "combine", SCATTERED, TOKENS, 0 }, { "combine", WRITES, TOKENS, 0 } } },
-    { "sinkhorn", "",
+    { "sinkhorn", "", false,
       { { "sort blocks", MIXES, 2 * TOKENS, 256 }, { "sort blocks", READS, 2 * TOKENS, 0 },
         { "sort blocks", WRITES, 2 * TOKENS, 0 },
         { "attend", TILES, 0, 128 }, { "attend", READS, 5 * TOKENS, 0 },
         { "attend", WRITES, TOKENS, 0 } } },
-    { "clustered", "",
+    { "clustered", "", false,
       { { "hash", NUMBERS, TOKENS, 64 }, { "hash", READS, TOKENS, 0 },
         { "assign", CODES, 10 * TOKENS, 32 },
         { "means", READS, TOKENS, 0 },
         { "attend means", TILES, 0, 256 }, { "attend means", READS, 2 * TOKENS, 0 },
         { "broadcast", WRITES, TOKENS, 0 } } },
-    { "clusterformer", "",
+    { "clusterformer", "", false,
       { { "assign", NUMBERS, 11 * TOKENS, 128 }, { "assign", READS, 11 * TOKENS, 0 },
         { "move centroids", READS, 10 * TOKENS, 0 },
         { "attend", TILES, 0, 64 }, { "attend", SCATTERED, 3 * TOKENS, 0 },
         { "attend", WRITES, TOKENS, 0 },
         { "restore order", SCATTERED, TOKENS, 0 }, { "restore order", WRITES, TOKENS, 0 } } },
-    { "reformer", "",
+    { "reformer", "", false,
       { { "hash", NUMBERS, 4 * TOKENS, 256 }, { "hash", READS, TOKENS, 0 },
         { "attend", TILES, 0, 128 }, { "attend", SCATTERED, 4 * 5 * TOKENS, 0 },
         { "attend", WRITES, 4 * TOKENS, 0 },
         { "combine", SCATTERED, 4 * TOKENS, 0 }, { "combine", READS, 4 * TOKENS, 0 },
         { "combine", WRITES, 4 * TOKENS, 0 } } },
-    { "long-short", "segment=256,rank=64",
+    { "long-short", "segment=256,rank=64", false,
       { { "project", MIXES, 2 * TOKENS, 256 }, { "project", READS, TOKENS, 0 },
         { "project", WRITES, TOKENS, 0 },
         { "compress", MIXES, TOKENS / 2, 256 }, { "compress", READS, 3 * TOKENS, 0 },
         { "attend", TILES, 0, 256 }, { "attend", READS, 3 * TOKENS, 0 },
         { "attend", WRITES, TOKENS, 0 } } },
-    { "logsparse", "local=16",
+    { "logsparse", "local=16", false,
       { { "attend", ROWS, 0, 0 }, { "attend", READS, 3 * TOKENS, 0 },
         { "attend", WRITES, TOKENS, 0 } } },
+    { "block-local", "block=256", false,
+      { { "attend", TILES, 0, 256 }, { "attend", READS, 3 * TOKENS, 0 },
+        { "attend", WRITES, TOKENS, 0 } } },
+    { "longformer", "window=257,global=4", false,
+      { { "attend", BAND, 0, 257 }, { "attend", READS, 3 * TOKENS, 0 },
+        { "attend", WRITES, TOKENS, 0 } } },
+    { "bigbird", "block=64", false,
+      { { "attend", TILES, 0, 64 }, { "attend", SCATTERED, 3 * 2 * TOKENS, 0 },
+        { "attend", READS, 3 * TOKENS, 0 }, { "attend", WRITES, TOKENS, 0 } } },
+    { "streaming-llm", "window=256", true,
+      { { "attend", BAND, 0, 260 }, { "attend", READS, 3 * TOKENS, 0 },
+        { "attend", WRITES, TOKENS, 0 } } },
+    { "sparse-strided", "", false,
+      { { "attend", BAND, 0, 256 }, { "attend", READS, 3 * TOKENS, 0 },
+        { "attend", SCATTERED, 3 * TOKENS, 0 }, { "attend", WRITES, TOKENS, 0 } } },
+    { "axial", "", false,
+      { { "rows", TILES, 0, 128 }, { "rows", READS, 3 * TOKENS, 0 },
+        { "rows", WRITES, TOKENS, 0 },
+        { "columns", TILES, 0, 128 }, { "columns", SCATTERED, 3 * TOKENS, 0 },
+        { "columns", WRITES, TOKENS, 0 } } },
+    { "perceiver", "", false,
+      { { "cross-attend", TILES, 0, 256 }, { "cross-attend", READS, 2 * TOKENS, 0 } } },
+    { "luna", "", false,
+      { { "pack", TILES, 0, 256 }, { "pack", READS, 2 * TOKENS, 0 },
+        { "unpack", TILES, 0, 16 }, { "unpack", READS, TOKENS, 0 },
+        { "unpack", WRITES, TOKENS, 0 } } },
+    { "nystrom", "", false,
+      { { "landmarks", READS, 2 * TOKENS, 0 },
+        { "F3 landmarks to keys", TILES, 0, 256 },
+        { "F3 landmarks to keys", READS, 2 * TOKENS, 0 },
+        { "F1 queries to landmarks", NUMBERS, TOKENS, 64 },
+        { "F1 queries to landmarks", MIXES, TOKENS, 64 },
+        { "F1 queries to landmarks", READS, TOKENS, 0 },
+        { "F1 queries to landmarks", WRITES, TOKENS, 0 },
+        { "mix", MIXES, TOKENS, 64 }, { "mix", READS, TOKENS, 0 },
+        { "mix", WRITES, TOKENS, 0 } } },
+    { "performer", "", false,
+      { { "features", NUMBERS, 2 * TOKENS, 256 }, { "features", READS, 2 * TOKENS, 0 },
+        { "features", WRITES, 8 * TOKENS, 0 },
+        { "state and read", MIXES, 2 * TOKENS, 256 }, { "state and read", READS, 9 * TOKENS, 0 },
+        { "state and read", WRITES, TOKENS, 0 } } },
+    { "linear", "", true,
+      { { "features", READS, 2 * TOKENS, 0 }, { "features", WRITES, 2 * TOKENS, 0 },
+        { "state and read", MIXES, 2 * TOKENS, 64 }, { "state and read", READS, 3 * TOKENS, 0 },
+        { "state and read", WRITES, TOKENS, 0 } } },
 };
 #define FORMS (sizeof(forms) / sizeof(*forms))
 
@@ -177,6 +225,7 @@ static bool run_form(Bench *b)
                          .k = b->k,
                          .v = b->v,
                          .given = &given,
+                         .causal = b->form->causal,
                          .threads = b->threads,
                          .seed = 1,
                          .observer = look,
@@ -194,7 +243,7 @@ static bool run_form(Bench *b)
     b->whole = clock_cpu() - start;
     ok = run && run->err.code == ERR_NONE;
     if (!ok)
-        fprintf(stderr, "grouped: %s: %s\n", b->form->id, run ? run->err.text : err.text);
+        fprintf(stderr, "parts: %s: %s\n", b->form->id, run ? run->err.text : err.text);
     for (int x = 0; ok && x < run->stage_count; x++)
         add_stage(b, &run->stages[x]);
     run_free(run);
@@ -220,11 +269,17 @@ static void take_tiles(const Bench *b, double cells, int64_t width)
         for (int x = 0; x < TILE_ROWS * LANES; x++)
             s->top[x] = -INFINITY;
         for (int64_t c = 0; c < width; c += TILE_KEYS)
-            b->kernel->score(s->q, SIZE, s->panel + c * SIZE, SIZE, NULL, 0, TILE_KEYS, s->s + c,
-                             width, s->top);
-        b->kernel->softmax(s->s, width, TILE_ROWS, width, s->top, s->max, s->sum, s->factor);
-        b->kernel->mix(s->s, width, s->v, SIZE, width, SIZE, s->factor, s->acc, SIZE);
+            b->kernel->score(s->q, SIZE, s->panel + c * SIZE, SIZE, NULL, 0,
+                             (int)min_i64(TILE_KEYS, width), s->s + c, WIDEST, s->top);
+        b->kernel->softmax(s->s, WIDEST, TILE_ROWS, width, s->top, s->max, s->sum, s->factor);
+        b->kernel->mix(s->s, WIDEST, s->v, SIZE, width, SIZE, s->factor, s->acc, SIZE);
     }
+}
+
+/* Cells that a tile computes for each that its rows see. */
+static double widened(int64_t width)
+{
+    return (double)(width + TILE_ROWS + LANES) / (double)width;
 }
 
 static void take_rows(const Bench *b, double cells)
@@ -299,6 +354,7 @@ static void take_part(const Bench *b, const Part *p)
     switch (p->kind) {
     case NONE: break;
     case TILES: take_tiles(b, cells, p->width); break;
+    case BAND: take_tiles(b, cells * widened(p->width), WIDEST); break;
     case ROWS: take_rows(b, cells); break;
     case NUMBERS: take_numbers(b, p->rows, p->width); break;
     case MIXES: take_mixes(b, p->rows, p->width); break;
@@ -377,13 +433,21 @@ static bool take(Bench *b, Samples *s, size_t at, int round)
     return true;
 }
 
-static void print(Bench *b, Samples *s, int rounds)
+static bool is_asked(size_t form, const char *only)
 {
-    printf("mechanisms that group tokens, n=%d h=%d d=%d f32, 1 thread, processor time, median of "
+    return !only || !strcmp(only, forms[form].id);
+}
+
+static void print(Bench *b, Samples *s, int rounds, const char *only)
+{
+    printf("mechanisms beside their parts, n=%d h=%d d=%d f32, 1 thread, processor time, median of "
            "%d rounds: ms, and share of the bound\n", LENGTH, HEADS, SIZE, rounds);
     for (size_t f = 0; f < FORMS; f++) {
+        if (!is_asked(f, only))
+            continue;
         take_form(b, &forms[f]);
-        printf("  %-13s %5.0f: %.2f, by its parts alone %.2f;", forms[f].id,
+        printf("  %-14s%s %5.0f: %.2f, by its parts alone %.2f;", forms[f].id,
+               forms[f].causal ? " --causal" : "",
                stats_quantile(s->whole[f], rounds, 0.5), stats_quantile(s->share[f], rounds, 0.5),
                stats_quantile(s->parts[f], rounds, 0.5));
         for (int x = 0; x < b->stages; x++)
@@ -461,17 +525,18 @@ int main(int argc, char **argv)
 {
     static Samples s;
     int            rounds = bench_rounds(argc, argv, 3, MOST_ROUNDS);
+    const char    *only = argc > 2 ? argv[2] : NULL;
     bool           ok;
     Bench          bench;
 
     ok = bench_init(&bench);
     for (int round = -1; ok && round < rounds; round++) /* first touch is not work */
         for (size_t x = 0; ok && x < FORMS; x++)
-            ok = take(&bench, &s, x, round < 0 ? 0 : round);
+            ok = !is_asked(x, only) || take(&bench, &s, x, round < 0 ? 0 : round);
     if (ok)
-        print(&bench, &s, rounds);
+        print(&bench, &s, rounds, only);
     else
-        fprintf(stderr, "grouped: not enough memory, or a run failed\n");
+        fprintf(stderr, "parts: not enough memory, or a run failed\n");
     threads_free(bench.threads);
     arena_free(bench.runs);
     arena_free(bench.arena);
