@@ -176,8 +176,15 @@ static bool begin_pane(Reader *r, const char *text, Error *err)
 
 static bool read_input(Reader *r, const char *value, Error *err)
 {
-    bool old = !strncmp(value, SHIPPED, strlen(SHIPPED));
-    Text spec = { 0 };
+    bool      old = !strncmp(value, SHIPPED, strlen(SHIPPED));
+    Text      spec = { 0 };
+    ModelSpec model;
+
+    if (model_spec_is(value)) {
+        if (!model_spec_parse(value, &model, err))
+            return false;
+        model_spec_free(&model);
+    }
 
     text_addf(&spec, "%s%s", old ? "sample:" : "", value + (old ? strlen(SHIPPED) : 0));
     free(r->saved->spec);

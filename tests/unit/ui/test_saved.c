@@ -115,6 +115,19 @@ TEST(layers_of_a_stack_keep_what_they_share)
     close_ui(ui);
 }
 
+TEST(a_model_without_a_path_is_refused)
+{
+    Ui       *ui = open_ui();
+    Workspace saved;
+    Error     err = ERROR_INIT;
+
+    assert_false(workspace_read(ui, "s", "attnscope session 1\n\ninput model:[text=a]\n", &saved,
+                                &err));
+    assert_non_null(strstr(err.text, "s:3: "));
+    assert_non_null(strstr(err.text, "model: needs a path"));
+    close_ui(ui);
+}
+
 TEST(a_sample_is_found_wherever_the_program_lies)
 {
     static const char *const texts[] = { "attnscope session 1\ninput sample:induction.npz\n",
