@@ -425,6 +425,23 @@ Rgb colour_of_value(ColourMap map, double t)
     return colour_mix(maps[map].anchors[index], maps[map].anchors[index + 1], place - index);
 }
 
+/* The part of each map whose L* is that of the diverging map's ends or more: on near-black paper
+ * the darkest value stands out, too. */
+Rgb colour_of_value_in(Hues hues, ColourMap map, double t)
+{
+    static const struct {
+        double from, to;
+    } on_dark[MAP_COUNT] = {
+        [MAP_VIRIDIS] = { 0.18, 1 }, [MAP_CIVIDIS] = { 0.2, 1 },   [MAP_MAGMA] = { 0.34, 1 },
+        [MAP_GREY] = { 0.11, 1 },    [MAP_DIVERGING] = { 0, 1 },   [MAP_INK] = { 0, 0.68 },
+    };
+
+    if (hues != HUES_DARK || isnan(t))
+        return colour_of_value(map, t);
+    t = fmin(fmax(t, 0), 1);
+    return colour_of_value(map, on_dark[map].from + t * (on_dark[map].to - on_dark[map].from));
+}
+
 /* Hues for a printer without colours, told apart by lightness, and for a dark page.
  *
  * Each hue is darkened or lightened to the luminance that its place in a table asks for: causes

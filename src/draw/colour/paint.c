@@ -100,13 +100,14 @@ static double map_place(const Panel *panel, const Grid *grid, int64_t row, int64
     return (double)(*level - 1) / (levels - 2);
 }
 
-/* The map begins with the page's colour, or nearly. */
+/* The map begins with the page's colour, or nearly: on a terminal, magma. */
 bool panel_greys_masked(const Panel *panel, bool dark)
 {
     ColourMap map = panel_map(panel);
 
     return panel_style(panel) == STYLE_VALUE &&
-           (panel->greyed[dark] || map == MAP_DIVERGING || (dark && map == MAP_MAGMA));
+           (panel->greyed[dark] || map == MAP_DIVERGING ||
+            (dark && map == MAP_MAGMA && panel->hues != HUES_DARK));
 }
 
 static Paint paint_background(const Panel *panel, bool dark)
@@ -141,7 +142,7 @@ static void paint_value(Paint *paint, const Panel *panel, double t)
     int            length;
     const uint8_t *ramp = colour_ramp_256(map, &length);
 
-    paint->rgb = colour_of_value(map, t);
+    paint->rgb = colour_of_value_in(panel->hues, map, t);
     paint->index256 = ramp[lround(t * (length - 1))];
     paint->ascii = value_letter(map, t);
 }

@@ -145,16 +145,18 @@ static bool has_masked(const Grid *grid)
 }
 
 /* Pairs that are not allowed have one colour on a page: where one panel's are grey, all are. */
-static void share_greys(Scene *scene)
+void scene_share_greys(Scene *scene)
 {
     for (int dark = 0; dark < 2; dark++) {
         bool any = false;
 
         for (int k = 0; k < scene->count; k++)
+            scene->panels[k].greyed[dark] = false;
+        for (int k = 0; k < scene->count; k++)
             any |= !scene->plots[k] && panel_greys_masked(&scene->panels[k], dark) &&
                    has_masked(&scene->grids[k]);
-        for (int k = 0; any && k < scene->count; k++)
-            scene->panels[k].greyed[dark] = true;
+        for (int k = 0; k < scene->count; k++)
+            scene->panels[k].greyed[dark] = any;
     }
 }
 
@@ -195,7 +197,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
     scene_part_faint(scene, figure);
     share_axes(scene);
     plots_share_hues(scene->plots, scene->count);
-    share_greys(scene);
+    scene_share_greys(scene);
     return true;
 }
 

@@ -69,6 +69,8 @@ void number_text(double value, int digits, char *text, size_t size);
 /* Panel k gets at most cells[k] cells. Free with scene_free. */
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err);
 void scene_free(Scene *scene);
+/* Pairs that are not allowed become grey in all panels, if they are in one; by the panels' maps. */
+void scene_share_greys(Scene *scene);
 /* The legend of all panels: component bits, categories, odd values. Returns the entries written. */
 int  scene_legend(const Scene *scene, bool dark_background, LegendItem *items, int most);
 /* Some cell stands for several entries, so shades of cover matter. */

@@ -270,7 +270,8 @@ static void draw_gradient(Sheet *sheet, const Panel *panel, int x, int y, int wi
             rows[k] = paint.rgb;
             continue;
         }
-        rows[k] = panel_lets_through(panel, t) ? PICTURE_GREY : colour_of_value(map, t);
+        rows[k] = panel_lets_through(panel, t) ? PICTURE_GREY
+                                               : colour_of_value_in(panel->hues, map, t);
     }
     if (rows && height > 0)
         canvas_image(sheet->canvas, x, y, rows, NULL, 1, height, width, height);

@@ -27,7 +27,7 @@
 #define ON_PAPER .type = 1, .one = COLUMN_INCH, .page = PAGE_INCH
 #define DARK                                                                                       \
     .dark = true, .paper = { 18, 18, 18 }, .ink = { 235, 235, 235 }, .muted = { 165, 165, 165 },   \
-    .rule = { 60, 60, 60 }, .hues = HUES_DARK
+    .rule = { 48, 48, 48 }, .hues = HUES_DARK
 #define LIGHT                                                                                      \
     .paper = WHITE, .ink = { 20, 20, 20 }, .muted = { 90, 90, 90 }, .rule = { 216, 216, 216 }
 

@@ -315,7 +315,7 @@ static bool adjust_width(Sheet *sheet)
     return true;
 }
 
-/* Applies the theme's map unless the user chose one. */
+/* Applies the theme's map unless the user chose one; no map begins with the paper's colour then. */
 static void apply_theme(Scene *scene, const PageTheme *theme)
 {
     for (int k = 0; k < scene->count; k++) {
@@ -325,6 +325,7 @@ static void apply_theme(Scene *scene, const PageTheme *theme)
             panel->map = theme->values;
         panel->hues = theme->hues;
     }
+    scene_share_greys(scene);
 }
 
 /* Names of the program are words on a page: "memory_plain" as "memory plain". */

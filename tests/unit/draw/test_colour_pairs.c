@@ -7,6 +7,8 @@
 #include "attn/pattern/pattern.h"
 #include "check.h"
 #include "draw/colour/colour.h"
+#include "draw/figure/figure.h"
+#include "draw/page/sheet.h"
 
 #define AT_A_GLANCE 25 /* distance of colours in cells that do not touch */
 #define GREYS       10 /* difference of L* from which on hue need not help */
@@ -211,6 +213,29 @@ TEST(rings_show_on_every_value)
             CHECK(hypot(hypot(ring[0] - value[0], ring[1] - value[1]), ring[2] - value[2]) >= 60,
                   "hues %d at %d of 50", (int)themes[k].hues, t);
         }
+}
+
+/* A pair that is not allowed is near-black paper; contrast 2 is the ends of the diverging map. */
+TEST(every_value_stands_out_from_dark_paper)
+{
+    Rgb paper = page_theme("slide")->paper;
+
+    for (int map = 0; map < MAP_COUNT; map++)
+        for (int t = 0; t <= 200; t++) {
+            Rgb value = colour_of_value_in(HUES_DARK, (ColourMap)map, t / 200.0);
+
+            CHECK(colour_contrast(value, paper) >= 1.95, "%s at %d of 200: %.2f",
+                  colour_map_name((ColourMap)map), t, colour_contrast(value, paper));
+        }
+}
+
+/* Brighter lines on dark paper flicker at their crossings. */
+TEST(lines_between_cells_are_as_faint_on_dark_paper_as_on_white)
+{
+    const PageTheme *dark = page_theme("slide"), *light = page_theme("light");
+    double           on_dark = colour_contrast(dark->rule, dark->paper);
+
+    CHECK(fabs(on_dark - colour_contrast(light->rule, light->paper)) < 0.1, "%.2f", on_dark);
 }
 
 /* The base stays. */
