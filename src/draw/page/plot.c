@@ -194,21 +194,51 @@ static void draw_bars(const Pens *p, const PlotSeries *s)
     }
 }
 
+/* The turns that curves on one line take: dashes of each, one after the other. */
+typedef struct Turns {
+    int    of, at;
+    double dash, walked; /* along the curve */
+} Turns;
+
+/* The part of a line that is the curve's turn. */
+static void turn_line(const Pens *p, Turns *turns, double x0, double y0, double x1, double y1,
+                      Rgb rgb)
+{
+    double length = hypot(x1 - x0, y1 - y0), width = 2 * p->s->frame, from = turns->walked;
+
+    if (turns->of < 2 || !isfinite(length)) {
+        pens_line(p, x0, y0, x1, y1, width, rgb, 1);
+        return;
+    }
+    turns->walked += length;
+    for (double k = floor(from / turns->dash); length > 0 && k * turns->dash < turns->walked; k++) {
+        double a = fmax(0, k * turns->dash - from) / length;
+        double b = fmin(length, (k + 1) * turns->dash - from) / length;
+
+        if ((int)fmod(k, turns->of) == turns->at)
+            pens_line(p, x0 + a * (x1 - x0), y0 + a * (y1 - y0), x0 + b * (x1 - x0),
+                      y0 + b * (y1 - y0), width, rgb, 1);
+    }
+}
+
 static void draw_series(const Pens *p, const PlotSeries *s, int series)
 {
-    double  width = 2 * p->s->frame, radius = sheet_points(p->s, 1.5);
+    double  radius = sheet_points(p->s, 1.5);
+    Turns   turns = { .dash = sheet_points(p->s, 6) };
     Rgb     rgb = pens_colour(p, s->hue);
     int64_t first, every = plot_marks(p->plot, series, &first);
+
+    turns.of = plot_twins(p->plot, series, &turns.at);
 
     for (int64_t i = 0; i + 1 < s->count && s->mark != CURVE_POINTS; i++) {
         double x0 = pens_x(p, s->x[i]), y0 = pens_y(p, s->y[i]);
         double x1 = pens_x(p, s->x[i + 1]), y1 = pens_y(p, s->y[i + 1]);
 
         if (s->mark == CURVE_STEPS) {
-            pens_line(p, x0, y0, x1, y0, width, rgb, 1);
-            pens_line(p, x1, y0, x1, y1, width, rgb, 1);
+            turn_line(p, &turns, x0, y0, x1, y0, rgb);
+            turn_line(p, &turns, x1, y0, x1, y1, rgb);
         } else {
-            pens_line(p, x0, y0, x1, y1, width, rgb, 1);
+            turn_line(p, &turns, x0, y0, x1, y1, rgb);
         }
     }
     for (int64_t i = 0; plot_has_busy_signs(p->plot) && s->busy && i < s->count; i++)

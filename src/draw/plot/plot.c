@@ -418,6 +418,17 @@ static void caption_busy(const Plot *plot, bool characters, char *text, size_t s
                  plot_has_busy_signs(plot) ? sign : "all points");
 }
 
+static void caption_twins(const Plot *plot, char *text, size_t size)
+{
+    size_t used = strlen(text);
+    Text   words = { 0 };
+
+    plot_twins_words(plot, &words);
+    if (words.length)
+        snprintf(text + used, size - used, "%s%s", before(used), text_str(&words));
+    text_free(&words);
+}
+
 static void caption_numbers(const Plot *plot, bool all, char *text, size_t size)
 {
     size_t used = 0;
@@ -443,6 +454,7 @@ static void caption_numbers(const Plot *plot, bool all, char *text, size_t size)
 void plot_about(const Plot *plot, bool characters, char *text, size_t size)
 {
     snprintf(text, size, "%s", plot->note);
+    caption_twins(plot, text, size);
     caption_busy(plot, characters, text, size);
 }
 
@@ -453,6 +465,7 @@ void plot_caption(const Plot *plot, bool all, char *text, size_t size)
         return;
     }
     caption_numbers(plot, all, text, size);
+    caption_twins(plot, text, size);
     caption_busy(plot, all, text, size);
 }
 
@@ -541,6 +554,12 @@ int64_t plot_marks(const Plot *plot, int series, int64_t *first)
     int64_t           every = all ? 1 : s->count / 8;
 
     *first = every > 1 ? series * every / plot->count : 0;
+    if (every == 1 && plot->count > 1) { /* curves on one line take turns */
+        int at, twins = plot_twins(plot, series, &at);
+
+        *first = at < s->count ? at : 0;
+        every = twins;
+    }
     return s->guide || s->mark == CURVE_BARS || !(all || plot_named(plot) > 1) ? 0 : every;
 }
 

@@ -172,8 +172,14 @@ typedef struct PlotKeyEntry {
  * plot shares no name with the others, or a name has two signs. NULL plots are skipped. */
 int plots_shared_key(const Plot *const *plots, int count, PlotKeyEntry *out);
 
+/* Number of curves that lie on one line, this one included, so that they would hide each other; *at
+ * is its place among them. The words name them: "Linear and RetNet lie on one line". */
+int  plot_twins(const Plot *plot, int series, int *at);
+void plot_twins_words(const Plot *plot, Text *out);
+
 /* The points of a series that carry its mark: *first, and each so many further on as is returned;
- * 0: none does.  Of many points each eighth, at other points than the other series'. */
+ * 0: none does.  Of many points each eighth, at other points than the other series'; of curves on
+ * one line in turns. */
 int64_t plot_marks(const Plot *plot, int series, int64_t *first);
 /* Number of series drawn as bars. */
 int     plot_bars(const Plot *plot);

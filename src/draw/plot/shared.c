@@ -1,5 +1,7 @@
-/* shared.c -- what the plots of a page share: one colour and mark for each name, one key; see
- * plot.h. */
+/* shared.c -- what curves share: equal ones of a plot one line; the plots of a page one colour and
+ * mark for each name, and one key; see plot.h. */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "draw/plot/plot.h"
@@ -20,6 +22,73 @@ static bool share_a_name(const Plot *a, const Plot *b)
             if (in_key(&b->series[k]) && !strcmp(a->series[i].name, b->series[k].name))
                 return true;
     return false;
+}
+
+/* ---- one line --------------------------------------------------------------- */
+
+#define ONE_LINE 0.004 /* of the height: less than the width of a line */
+
+static bool on_one_line(const Plot *plot, const PlotSeries *a, const PlotSeries *b)
+{
+    bool any = false;
+
+    if (plot->rows || a->guide || b->guide || a->mark == CURVE_BARS || a->mark != b->mark ||
+        a->count != b->count)
+        return false;
+    for (int64_t i = 0; i < a->count; i++) {
+        bool there = isfinite(a->y[i]);
+
+        if (there != isfinite(b->y[i]) || a->x[i] < b->x[i] || a->x[i] > b->x[i])
+            return false;
+        if (there && !(fabs(plot_place(&plot->y, a->y[i]) - plot_place(&plot->y, b->y[i])) <
+                       ONE_LINE))
+            return false;
+        any = any || there;
+    }
+    return any;
+}
+
+int plot_twins(const Plot *plot, int series, int *at)
+{
+    int count = 1;
+
+    *at = 0;
+    for (int k = 0; k < plot->count; k++)
+        if (k != series && on_one_line(plot, &plot->series[k], &plot->series[series])) {
+            count++;
+            *at += k < series;
+        }
+    return count;
+}
+
+#define TWINS_NAMED 4
+
+/* "A, B and C", "A, B, C, D and 5 more": the curves on the line of one. */
+static void name_twins(const Plot *plot, int series, int count, Text *out)
+{
+    int shown = count <= TWINS_NAMED ? count : TWINS_NAMED, at = 0;
+
+    for (int k = series; k < plot->count && at < shown; k++)
+        if (k == series || on_one_line(plot, &plot->series[k], &plot->series[series])) {
+            text_addf(out, "%s%s", !at ? "" : at + 1 < count ? ", " : " and ",
+                      plot->series[k].name);
+            at++;
+        }
+    if (count > shown)
+        text_addf(out, " and %d more", count - shown);
+    text_add(out, " lie on one line");
+}
+
+void plot_twins_words(const Plot *plot, Text *out)
+{
+    for (int k = 0; k < plot->count; k++) {
+        int at, count = plot_twins(plot, k, &at);
+
+        if (count < 2 || at)
+            continue;
+        text_add(out, out->length ? "; " : "");
+        name_twins(plot, k, count, out);
+    }
 }
 
 /* ---- hues ------------------------------------------------------------------- */

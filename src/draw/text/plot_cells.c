@@ -194,12 +194,17 @@ static void put_series(Field *f, const PlotSeries *s, int series)
 static void put_letters(Field *f, const PlotSeries *s, int series)
 {
     int64_t every = (s->count + 7) / 8;
-    int     x, y;
+    int64_t first;
+    int     x, y, at;
 
     if ((s->count <= FEW_POINTS && s->count * 3 <= f->w) || s->mark == CURVE_POINTS)
         every = 1;
-    for (int64_t i = (series * every) / (f->plot->count ? f->plot->count : 1); i < s->count;
-         i += every)
+    first = (series * every) / (f->plot->count ? f->plot->count : 1);
+    if (every == 1) { /* curves on one line take turns */
+        every = plot_twins(f->plot, series, &at);
+        first = at < s->count ? at : 0;
+    }
+    for (int64_t i = first; i < s->count; i += every)
         if (cells_dot_of(f, s->x[i], s->y[i], &x, &y))
             cells_put(f->out, f->y + y / (f->utf8 ? 4 : 1), f->x + x / (f->utf8 ? 2 : 1),
                       (uint32_t)plot_letter(s->hue), s->hue);

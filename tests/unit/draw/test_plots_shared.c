@@ -158,4 +158,54 @@ TEST(plots_get_lower_to_fit_a_page)
     }
 }
 
+/* ---- curves on one line ------------------------------------------------------- */
+
+static void expect_twins(const Plot *plot, int series, int count, int place)
+{
+    int at, twins = plot_twins(plot, series, &at);
+
+    CHECK(twins == count && at == place, "series %d: %d, at %d", series, twins, at);
+}
+
+TEST(curves_on_one_line_take_turns_and_are_named)
+{
+    Plot   *plot = plot_of_letters("abcd");
+    char    caption[PLOT_CAPTION];
+    int64_t first;
+
+    plot->series[1].y[1] = 0.5;   /* b is elsewhere */
+    plot->series[3].y[1] = 1.001; /* d differs by less than a line's width */
+    plot_settle(plot);
+    expect_twins(plot, 0, 3, 0);
+    expect_twins(plot, 1, 1, 0);
+    expect_twins(plot, 2, 3, 1);
+    expect_twins(plot, 3, 3, 2);
+    assert_int_equal(plot_marks(plot, 2, &first), 3);
+    assert_int_equal(first, 1);
+    assert_int_equal(plot_marks(plot, 1, &first), 1);
+    plot_caption(plot, false, caption, sizeof(caption));
+    assert_string_equal(caption, "a, c and d lie on one line");
+    snprintf(plot->note, sizeof(plot->note), "by closed form");
+    plot_caption(plot, false, caption, sizeof(caption));
+    assert_string_equal(caption, "by closed form; a, c and d lie on one line");
+    plot_free(plot);
+}
+
+TEST(reference_lines_gaps_and_bars_are_no_twins)
+{
+    Plot *plot = plot_of_letters("abc");
+
+    plot->series[0].guide = true;
+    plot->series[2].y[1] = (double)NAN;
+    plot_settle(plot);
+    for (int k = 0; k < 3; k++)
+        expect_twins(plot, k, 1, 0);
+    plot_free(plot);
+    plot = plot_of_letters("ab");
+    plot->series[0].mark = plot->series[1].mark = CURVE_BARS;
+    plot_settle(plot);
+    expect_twins(plot, 1, 1, 0);
+    plot_free(plot);
+}
+
 SUITE(NULL, NULL)
