@@ -672,6 +672,14 @@ static bool only_all_heads(const Figure *figure)
     return true;
 }
 
+/* The title of a figure with one panel replaces the panel's, unless somebody chose both. */
+static void title_figure(Figure *figure, const PanelChoice *panels, const char *title)
+{
+    snprintf(figure->title, sizeof(figure->title), "%s", title);
+    if (*title && figure->count == 1 && !panels[0].title)
+        *figure->panels[0].title = '\0';
+}
+
 void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options)
 {
@@ -680,7 +688,7 @@ void picture_caption(Figure *figure, const PanelChoice *panels, int count,
 
     word_panels(figure, panels, count, options, &d);
     if (options->title)
-        snprintf(figure->title, sizeof(figure->title), "%s", options->title);
+        title_figure(figure, panels, options->title);
     caption_pictures(figure, panels, count, options, &d,
                      only_all_heads(figure) ? -1 : head < 0 ? 0 : head);
     picture_add_measured(figure);

@@ -262,14 +262,17 @@ void picture_warn(Figure *figure, const PanelChoice *panels, int count,
         Panel *panel = &figure->panels[at += !panels[i].joins];
         Text   signs = { 0 };
         char   name[PLOT_ROW];
+        bool   named = *panel->title || !*figure->title; /* else the figure's title is its own */
+        char  *title = named ? panel->title : figure->title;
+        size_t size = named ? sizeof(panel->title) : sizeof(figure->title);
 
         add_signs(&all, panels[i].result, &signs);
         add_signs(&all, panels[i].minus, &signs);
         picture_result_name(panels, count, i, options, name, sizeof(name));
         if (signs.length && !sign_series(text_str(&signs), name, panel->made) &&
             !sign_row(text_str(&signs), name, panel->made) &&
-            !strstr(panel->title, text_str(&signs)))
-            sign_title(text_str(&signs), panel->title, sizeof(panel->title));
+            !strstr(title, text_str(&signs)))
+            sign_title(text_str(&signs), title, size);
         text_free(&signs);
     }
     add_reasons(&all, figure);

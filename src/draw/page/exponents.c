@@ -410,15 +410,31 @@ static bool too_narrow(Chart *c, double inch, Error *err)
                                      "needs %.2f inches, not %.4g", least, inch);
 }
 
+/* Opens the chart's own page, or the page around it with the chart in its middle. */
+static bool open_chart(Chart *c, CanvasKind kind, const PngOptions *options, Error *err)
+{
+    int dpi = c->sheet.style.dpi, high = place_lines(c), width = c->sheet.width, height = high;
+
+    if (!sheet_on_page(options, dpi, &width, &height))
+        return sheet_refuse_page(options, dpi, width, height,
+                                 "a higher page or a smaller --size has room for the rows", err);
+    if (!sheet_open(&c->sheet, kind, width, height, options, err))
+        return false;
+    canvas_shift(c->sheet.canvas, (width - c->sheet.width) / 2, (height - high) / 2);
+    return true;
+}
+
 static bool write_chart(Chart *c, FigureFormat format, const PngOptions *options, Text *bytes,
                         Error *err)
 {
-    double inch = options->width_inch > 0 ? options->width_inch : PAGE_INCH;
+    double inch = options->width_inch > 0   ? options->width_inch
+                  : options->page_width > 0 ? options->page_width
+                                            : PAGE_INCH;
 
     c->sheet.width = (int)lround(inch * c->sheet.style.dpi);
     if (!place_chart(c))
         return too_narrow(c, inch, err);
-    if (!sheet_open(&c->sheet, sheet_canvas(format), c->sheet.width, place_lines(c), options, err))
+    if (!open_chart(c, sheet_canvas(format), options, err))
         return false;
     draw_chart(c);
     return sheet_finish(&c->sheet, sheet_canvas(format), c->chart->title, options, bytes, err);

@@ -257,28 +257,41 @@ static double width_that_fits(const Figure *figure, const PngOptions *options)
     return 0;
 }
 
+bool sheet_on_page(const PngOptions *options, int dpi, int *width, int *height)
+{
+    int page_width = (int)lround(options->page_width * dpi);
+    int page_height = (int)lround(options->page_height * dpi);
+
+    if (!(options->page_width > 0))
+        return true;
+    if (*width > page_width || *height > page_height)
+        return false;
+    *width = page_width;
+    *height = page_height;
+    return true;
+}
+
+bool sheet_refuse_page(const PngOptions *options, int dpi, int width, int height,
+                       const char *advice, Error *err)
+{
+    return error_set(err, ERR_USAGE, "the figure is %.3g x %.3g inches, the page %.4g x %.4g: %s",
+                     (double)width / dpi, (double)height / dpi, options->page_width,
+                     options->page_height, advice);
+}
+
 /* The figure has width x height pixels: they become those of its page. */
 static bool take_page(const Figure *figure, const PngOptions *options, int dpi, int *width,
                       int *height, Error *err)
 {
-    int    page_width = (int)lround(options->page_width * dpi);
-    int    page_height = (int)lround(options->page_height * dpi);
     double fits;
     char   advice[64] = "no width fits; draw fewer panels";
 
-    if (!(options->page_width > 0))
+    if (sheet_on_page(options, dpi, width, height))
         return true;
-    if (*width <= page_width && *height <= page_height) {
-        *width = page_width;
-        *height = page_height;
-        return true;
-    }
     fits = width_that_fits(figure, options);
     if (fits > 0)
         snprintf(advice, sizeof(advice), "--width %.4g fits", fits);
-    return error_set(err, ERR_USAGE, "the figure is %.3g x %.3g inches, the page %.4g x %.4g: %s",
-                     (double)*width / dpi, (double)*height / dpi, options->page_width,
-                     options->page_height, advice);
+    return sheet_refuse_page(options, dpi, *width, *height, advice, err);
 }
 
 bool sheet_open(Sheet *sheet, CanvasKind kind, int width, int height, const PngOptions *options,

@@ -80,6 +80,11 @@ CanvasKind sheet_canvas(FigureFormat format);
 /* Replaces the canvas by a page of this size. */
 bool       sheet_open(Sheet *sheet, CanvasKind kind, int width, int height,
                       const PngOptions *options, Error *err);
+/* Makes these pixels those of the page around, if there is one; false: the page is smaller, which
+ * the error of sheet_refuse_page says with the advice. */
+bool       sheet_on_page(const PngOptions *options, int dpi, int *width, int *height);
+bool       sheet_refuse_page(const PngOptions *options, int dpi, int width, int height,
+                             const char *advice, Error *err);
 bool       sheet_finish(Sheet *sheet, CanvasKind kind, const char *title,
                         const PngOptions *options, Text *bytes, Error *err);
 double     sheet_points(const SheetStyle *style, double points);
