@@ -87,13 +87,6 @@ static void name_result(const Result *result, const Differing *d, Text *out)
 
 /* ---- words for readers -------------------------------------------------------- */
 
-/* Appends a name of the program as words: "position_bias" as "position bias". */
-static void add_words(const char *name, Text *out)
-{
-    for (; *name; name++)
-        text_add_bytes(out, *name == '_' ? " " : name, 1);
-}
-
 /* A path or a file's name stays as it is. */
 static bool is_file_name(const char *word, size_t length)
 {
@@ -164,7 +157,7 @@ static void add_settings(const char *at, Text *out)
         if (equals && !strncmp(one, "position ", strlen("position ")))
             text_addf(out, "position %s", position_name(equals + 1));
         else
-            add_words(one, out);
+            picture_words(one, out);
     }
 }
 
@@ -314,7 +307,7 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     }
     text_add(&title, " \xc2\xb7 ");
     picture_view_name(choice->result->run, panel->view, &view);
-    add_words(text_str(&view), &title);
+    picture_words(text_str(&view), &title);
     text_free(&view);
     if (choice->spec.round)
         text_addf(&title, " \xc2\xb7 round %lld", (long long)choice->spec.round);
@@ -322,7 +315,7 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
         text_add(&title, ", sorted");
     if (panel->view->headless)
         text_addf(&title, " \xc2\xb7 %s %lld", panel->view->round, (long long)panel->plane);
-    else if (d->head && choice->result->run->h > 1)
+    else if (d->head && choice->result->run->h > 1 && !picture_all_heads(panel))
         text_addf(&title, " \xc2\xb7 head %lld", (long long)(head < 0 ? 0 : head));
     snprintf(panel->title, sizeof(panel->title), "%s", text_str(&title));
     text_free(&title);
@@ -421,7 +414,7 @@ static void add_size(const Param *param, const void *values, const Assignments *
             text_addf(out, "%s global %s%s", value, blocks ? "block" : "token",
                       strcmp(value, "1") ? "s" : "");
         } else {
-            add_words(param->name, out);
+            picture_words(param->name, out);
             text_addf(out, " %s", value);
         }
     }
@@ -550,7 +543,7 @@ static void name_joined(const Shared *s, const PanelChoice *choice, const Differ
     for (int i = 0; one && i < own->given.count; i++)
         if (!is_shared(s, &own->given.items[i])) {
             text_add(&name, name.length ? ", " : "");
-            add_words(own->given.items[i].name, &name);
+            picture_words(own->given.items[i].name, &name);
             text_addf(&name, " %s", own->given.items[i].text);
         }
     if (own->above)
@@ -600,9 +593,19 @@ static void title_plot(const PanelChoice *choice, const Differing *d, Panel *pan
     text_free(&name);
 }
 
+/* All curves are of the same head. */
+static bool is_one_head(const Panel *panel)
+{
+    bool one = panel->head > 0;
+
+    for (int k = 0; k < panel->overlay_count; k++)
+        one &= panel->overlays[k].head == panel->head;
+    return one;
+}
+
 /* The words that the views of a joined plot begin with: "memory" of memory_plain and
  * memory_reversible; the first name where there are none. */
-static void title_joined(const PanelChoice *first, int joined, Panel *panel)
+static void title_joined(const PanelChoice *first, int joined, const Differing *d, Panel *panel)
 {
     const char *name = panel->view->name;
     size_t      same = strlen(name);
@@ -623,6 +626,8 @@ static void title_joined(const PanelChoice *first, int joined, Panel *panel)
         same = strlen(name);
     for (size_t k = 0; k < same; k++)
         text_add_bytes(&words, name[k] == '_' ? " " : name + k, 1);
+    if (d->head && is_one_head(panel))
+        text_addf(&words, " \xc2\xb7 head %lld", (long long)panel->head - 1);
     snprintf(panel->title, sizeof(panel->title), "%s", text_str(&words));
     text_free(&words);
 }
@@ -650,24 +655,14 @@ static void word_panels(Figure *figure, const PanelChoice *panels, int count,
                         sizeof(panel->overlays->name));
         }
         if (panels[i].joins && !panels[i - joined].title)
-            title_joined(&panels[i - joined], joined, panel);
+            title_joined(&panels[i - joined], joined, d, panel);
     }
-}
-
-/* A plot of all heads: of measured numbers, or with a curve for each of them. */
-static bool shows_all_heads(const Panel *panel)
-{
-    bool all = plot_has_heads(panel->view) && !panel->head;
-
-    for (int k = 0; k < panel->overlay_count; k++)
-        all &= plot_has_heads(panel->overlays[k].view) && !panel->overlays[k].head;
-    return panel->made || all;
 }
 
 static bool only_all_heads(const Figure *figure)
 {
     for (int k = 0; k < figure->count; k++)
-        if (!shows_all_heads(&figure->panels[k]))
+        if (!picture_all_heads(&figure->panels[k]))
             return false;
     return true;
 }

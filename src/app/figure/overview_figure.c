@@ -152,6 +152,20 @@ static void word_tile(const Overview *o, int64_t at, int64_t cols, Panel *panel)
                  score);
 }
 
+/* "BigBird, window 5 · weights" */
+static void title_overview(const Result *result, const View *view, Text *out)
+{
+    Text words = { 0 };
+
+    request_text(&result->request, &words);
+    mechanism_words(result->request.above ? NULL : result->run->mechanism, text_str(&words), out);
+    text_add(out, " \xc2\xb7 ");
+    text_clear(&words);
+    picture_view_name(result->run, view, &words);
+    picture_words(text_str(&words), out);
+    text_free(&words);
+}
+
 /* "SmolLM2.gguf, 30 layers of 9 heads, n = 333, causal, seed 0; by entropy" */
 static void word_figure(const Overview *o, const PictureOptions *options,
                         const Panel *first, Figure *figure)
@@ -160,9 +174,7 @@ static void word_figure(const Overview *o, const PictureOptions *options,
     const Run    *run = result->run;
     Text          words = { 0 };
 
-    request_text(&result->request, &words);
-    text_add(&words, " \xc2\xb7 ");
-    picture_view_name(run, first->view, &words);
+    title_overview(result, first->view, &words);
     snprintf(figure->title, sizeof(figure->title), "%s",
              options->title ? options->title : text_str(&words));
     text_clear(&words);

@@ -159,6 +159,21 @@ static void label_panel(const Result *result, const View *view, Panel *out)
 }
 
 /* "window(window=5) · reach, 12 layers" */
+void picture_words(const char *name, Text *out)
+{
+    for (; *name; name++)
+        text_add_bytes(out, *name == '_' ? " " : name, 1);
+}
+
+bool picture_all_heads(const Panel *panel)
+{
+    bool all = plot_has_heads(panel->view) && !panel->head;
+
+    for (int k = 0; k < panel->overlay_count; k++)
+        all &= plot_has_heads(panel->overlays[k].view) && !panel->overlays[k].head;
+    return panel->made || all;
+}
+
 static void title_panel(const Result *result, const View *view, char *text, size_t size)
 {
     Text title = { 0 };

@@ -175,6 +175,10 @@ bool picture_looks(const PictureOptions *options, Panel *panel, Error *err);
 
 /* ---- words around the panels --------------------------------------------- */
 
+/* Appends a name of the program as words: "position_bias" as "position bias". */
+void picture_words(const char *name, Text *out);
+/* A plot of all heads: of measured numbers, or with a curve for each of them. */
+bool picture_all_heads(const Panel *panel);
 /* Appends the name of a view with its details: "reach, 12 layers". */
 void picture_view_name(const Run *run, const View *view, Text *out);
 /* A generator's name, "synthetic:normal(n=48, d=64, heads=1, seed=0, match=12)", for readers:

@@ -363,6 +363,16 @@ static bool is_drawn(const FigureRun *d, const Result *result, const View *view)
     return false;
 }
 
+static void title_by_view(FigureRun *d, int panel, const View *view)
+{
+    Text words = { 0 };
+
+    picture_words(view->name, &words);
+    snprintf(d->titles[panel], sizeof(d->titles[panel]), "%s", text_str(&words));
+    d->panels[panel].title = d->titles[panel];
+    text_free(&words);
+}
+
 /* "position_*": a panel for each matrix whose name begins so. */
 static bool add_matching(FigureRun *d, const PlannedPanel *planned, Result *result, Result *base,
                          Error *err)
@@ -381,9 +391,7 @@ static bool add_matching(FigureRun *d, const PlannedPanel *planned, Result *resu
         if (!add_panel(d, planned, view->name, result, base, err))
             return false;
         if (planned->maybe)
-            snprintf(d->titles[d->count - 1], sizeof(d->titles[0]), "%s", view->name);
-        if (planned->maybe)
-            d->panels[d->count - 1].title = d->titles[d->count - 1];
+            title_by_view(d, d->count - 1, view);
     }
     return d->count > before || planned->maybe ||
            error_set(err, ERR_USAGE, "%s has no view whose name matches '%s'",

@@ -30,12 +30,15 @@ static int64_t step_plane(const Step *step, int64_t head)
 static void step_title(const Step *step, char *text, size_t size)
 {
     char times[48] = "";
+    Text view = { 0 };
 
+    picture_words(step->shown->name, &view);
     if (step->total > 1)
         snprintf(times, sizeof(times), " %lld/%lld", (long long)step->stage->iteration + 1,
                  (long long)step->total);
     snprintf(text, size, "%d %s%s \xc2\xb7 %s", step->index + 1, step->stage->name, times,
-             step->shown->name);
+             text_str(&view));
+    text_free(&view);
 }
 
 static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
@@ -219,18 +222,21 @@ static void caption_frames(Figure *figure, Result *result, const int *which)
 {
     for (int k = 0; k < figure->count; k++) {
         Panel *panel = &figure->panels[k];
+        Text   view = { 0 };
         Step   step;
 
         if (!result_step(result, which[k], &step))
             continue;
+        picture_words(step.shown->name, &view);
         snprintf(panel->title, sizeof(panel->title), "step %d of %d: ", step.index + 1, step.count);
         step_name(&step, panel->title + strlen(panel->title),
                   sizeof(panel->title) - strlen(panel->title));
-        snprintf(panel->caption, sizeof(panel->caption), "%s%s%s", step.shown->name,
+        snprintf(panel->caption, sizeof(panel->caption), "%s%s%s", text_str(&view),
                  step.stage->said || step.note ? ": " : "",
                  step.stage->said ? step.stage->said
                  : step.note      ? step.note
                                   : "");
+        text_free(&view);
     }
 }
 

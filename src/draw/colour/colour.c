@@ -425,21 +425,37 @@ Rgb colour_of_value(ColourMap map, double t)
     return colour_mix(maps[map].anchors[index], maps[map].anchors[index + 1], place - index);
 }
 
-/* The part of each map whose L* is that of the diverging map's ends or more: on near-black paper
- * the darkest value stands out, too. */
-Rgb colour_of_value_in(Hues hues, ColourMap map, double t)
+/* On near-black paper: the part of each map whose L* is that of the diverging map's ends or more.
+ * The darkest value stands out, too. */
+static Rgb value_on_dark(ColourMap map, double t)
 {
     static const struct {
         double from, to;
-    } on_dark[MAP_COUNT] = {
+    } parts[MAP_COUNT] = {
         [MAP_VIRIDIS] = { 0.18, 1 }, [MAP_CIVIDIS] = { 0.2, 1 },   [MAP_MAGMA] = { 0.34, 1 },
         [MAP_GREY] = { 0.11, 1 },    [MAP_DIVERGING] = { 0, 1 },   [MAP_INK] = { 0, 0.68 },
     };
 
-    if (hues != HUES_DARK || isnan(t))
-        return colour_of_value(map, t);
     t = fmin(fmax(t, 0), 1);
-    return colour_of_value(map, on_dark[map].from + t * (on_dark[map].to - on_dark[map].from));
+    return colour_of_value(map, parts[map].from + t * (parts[map].to - parts[map].from));
+}
+
+/* In print zero is as grey as the least ink: white is what is not allowed, there as elsewhere. */
+static Rgb difference_in_print(double t)
+{
+    Rgb    rgb = colour_of_value(MAP_DIVERGING, t);
+    double share = (double)ink[0].r / diverging[sizeof(diverging) / sizeof(*diverging) / 2].r;
+
+    return colour_mix((Rgb){ 0, 0, 0 }, rgb, share);
+}
+
+Rgb colour_of_value_in(Hues hues, ColourMap map, double t)
+{
+    if (hues == HUES_DARK && !isnan(t))
+        return value_on_dark(map, t);
+    if (hues == HUES_PRINT && map == MAP_DIVERGING && !isnan(t))
+        return difference_in_print(t);
+    return colour_of_value(map, t);
 }
 
 /* Hues for a printer without colours, told apart by lightness, and for a dark page.

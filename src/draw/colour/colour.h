@@ -29,7 +29,8 @@ const char *colour_map_name(ColourMap map);
 bool        colour_map_parse(const char *name, ColourMap *out, Error *err);
 /* t in [0,1]; NaN gives the colour of odd values. */
 Rgb colour_of_value(ColourMap map, double t);
-/* On a dark page: without the part that is nearly as dark as the paper. */
+/* On a dark page without the part that is nearly as dark as the paper; in print differences whose
+ * zero is no paper. */
 Rgb colour_of_value_in(Hues hues, ColourMap map, double t);
 Rgb colour_of_component(uint8_t bit);      /* one COMPONENT_* bit */
 #define CATEGORY_HUES 12

@@ -100,14 +100,14 @@ static double map_place(const Panel *panel, const Grid *grid, int64_t row, int64
     return (double)(*level - 1) / (levels - 2);
 }
 
-/* The map begins with the page's colour, or nearly: on a terminal, magma. */
+/* The map has the page's colour, or nearly: differences except in print; magma on a terminal. */
 bool panel_greys_masked(const Panel *panel, bool dark)
 {
     ColourMap map = panel_map(panel);
+    bool      own = (map == MAP_DIVERGING && panel->hues != HUES_PRINT) ||
+               (dark && map == MAP_MAGMA && panel->hues != HUES_DARK);
 
-    return panel_style(panel) == STYLE_VALUE &&
-           (panel->greyed[dark] || map == MAP_DIVERGING ||
-            (dark && map == MAP_MAGMA && panel->hues != HUES_DARK));
+    return panel_style(panel) == STYLE_VALUE && (panel->greyed[dark] || own);
 }
 
 static Paint paint_background(const Panel *panel, bool dark)

@@ -335,7 +335,7 @@ void sheet_hatch_bar(Sheet *sheet, int panel, Box bar)
     for (int k = 0; is_hatched(sheet, panel) && zero > 0 && k < PARTS; k++) {
         int top = bar.y + (int)lround((1 - zero + zero * k / PARTS) * bar.h);
         int end = bar.y + (int)lround((1 - zero + zero * (k + 1) / PARTS) * bar.h);
-        Rgb rgb = colour_of_value(MAP_DIVERGING, zero * (1 - (k + 0.5) / PARTS));
+        Rgb rgb = colour_of_value_in(HUES_PRINT, MAP_DIVERGING, zero * (1 - (k + 0.5) / PARTS));
 
         hatch_box(sheet, (Box){ bar.x, top, bar.w, end - top }, colour_ink_on(rgb));
     }

@@ -187,4 +187,29 @@ TEST(the_theme_uses_them)
     expect_colour("colour-blind", false);
 }
 
+/* White is what is not allowed, beside weights and beside differences: no grey stands for it, which
+ * would be some weight's. Both maps begin with the same grey. */
+TEST(what_is_not_allowed_is_white_in_print)
+{
+    View  view = { .kind = VIEW_WEIGHTS };
+    Panel panel = { .view = &view, .hues = HUES_PRINT };
+    Rgb   zero = colour_of_value_in(HUES_PRINT, MAP_DIVERGING, 0.5);
+    Rgb   least = colour_of_value(MAP_INK, 0);
+
+    for (int map = 0; map < MAP_COUNT; map++) {
+        panel.map = (ColourMap)map;
+        CHECK(!panel_greys_masked(&panel, false), "%s", colour_map_name((ColourMap)map));
+    }
+    panel.hues = HUES_USUAL;
+    panel.map = MAP_DIVERGING;
+    assert_true(panel_greys_masked(&panel, false));
+    assert_memory_equal(&zero, &least, sizeof(zero));
+    for (int t = 0; t < 50; t++) {
+        Rgb nearer = colour_of_value_in(HUES_PRINT, MAP_DIVERGING, (t + 1) / 100.0);
+        Rgb further = colour_of_value_in(HUES_PRINT, MAP_DIVERGING, t / 100.0);
+
+        CHECK(colour_lightness(nearer) > colour_lightness(further), "at %d of 100", t);
+    }
+}
+
 SUITE(NULL, NULL)
