@@ -186,7 +186,7 @@ case("presets, commands, what a position does", function()
   equal(#effect, 5)
   local text = effect:text { width = 150 }
   for _, title in ipairs { "weights without T5 buckets", "weights with T5 buckets",
-    "bias added by T5 buckets", "position_buckets" } do
+    "bias added by T5 buckets", "position buckets" } do
     assert(text:find(title, 1, true), title)
   end
   assert(with:view("bias"):allclose(with:view("position_bias"), 0, 0))
