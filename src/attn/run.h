@@ -197,6 +197,7 @@ struct Run {
     bool             keys_ahead;  /* the mechanism's causal order lets it see later keys */
     int64_t          width;       /* columns of the image it reads the sequence as; 0: none */
     int64_t          q_offset;    /* position of query 0 among the keys */
+    int64_t          unknown_queries; /* whose scores hold NaN */
     int64_t          at_end;      /* queries of a run that is AT_END_CELLS; 0: it is not */
     int64_t          cache_bytes; /* of one number in a decoder's cache */
     LastRow          last;        /* its cells, once run_last_row was called */

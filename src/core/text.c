@@ -83,7 +83,9 @@ size_t text_harmless(const char *text, size_t left)
     uint32_t code;
     int      bytes = utf8_decode(text, left, &code);
 
-    return bytes && (!utf8_is_control(code) || code == '\n' || code == '\t') ? (size_t)bytes : 0;
+    if (!bytes || utf8_reorders(code))
+        return 0;
+    return !utf8_is_control(code) || code == '\n' || code == '\t' ? (size_t)bytes : 0;
 }
 
 void text_add_shown(Text *text, const char *bytes, size_t length, bool colours)
@@ -185,7 +187,10 @@ static int add_character(Text *out, const char *s)
     char     bytes[4];
     int      length = utf8_decode(s, strnlen(s, sizeof(bytes)), &code);
 
-    text_add_bytes(out, bytes, (size_t)utf8_encode(code, bytes));
+    if (utf8_is_control(code) || utf8_reorders(code)) /* a terminal would obey it */
+        text_addf(out, "\\u%04x", (unsigned)code);
+    else
+        text_add_bytes(out, bytes, (size_t)utf8_encode(code, bytes));
     return length ? length : 1;
 }
 

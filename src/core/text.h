@@ -35,8 +35,8 @@ bool lines_hold(const char *all, const char *lines); /* the same of a string */
 /* Bytes of the character at text that a terminal only shows; 0: it may obey it. */
 size_t text_harmless(const char *text, size_t left);
 /* Adds what a terminal shows and never obeys, for words that came from a file: control characters
- * other than newline and tab, and malformed bytes, become '?'.  colours: sequences that only set
- * colours stay. */
+ * other than newline and tab, those that reorder others, and malformed bytes, become '?'.  colours:
+ * sequences that only set colours stay. */
 void text_add_shown(Text *text, const char *bytes, size_t length, bool colours);
 
 /* JSON.  Commas are put in by the writer; a NaN or infinity is null, because

@@ -77,3 +77,8 @@ bool utf8_is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0);
 }
+
+bool utf8_reorders(uint32_t code)
+{
+    return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}

@@ -28,5 +28,7 @@ bool utf8_continues(char byte);
 int utf8_count(const char *text, size_t length);
 /* Control characters: C0, DEL and C1. */
 bool utf8_is_control(uint32_t code);
+/* Characters that make a terminal show others in another order: embeddings, overrides, isolates. */
+bool utf8_reorders(uint32_t code);
 
 #endif

@@ -42,6 +42,7 @@ typedef struct Row {
     double kl;              /* NaN: none */
     const char *kl_lacks;   /* why; NULL: the row has no key, or there is one */
     OutputError output;     /* of o_i */
+    bool        unknown;    /* exact attention's weights are NaN: infinity, a score too large */
 } Row;
 
 typedef struct Comparison {
@@ -124,6 +125,7 @@ static void compare_weights(Comparison *c, int64_t head, int64_t i, int64_t x, c
     const float *exact = lines->exact + x * m, *own = lines->own + x * m;
     double       total = row_sum(exact, m);
 
+    row->unknown = isnan(total);
     if (!(total > 0))
         return;
     if (c->kept) {
@@ -305,7 +307,9 @@ static void compare_drawn(void *context, int64_t item, int worker)
     PatternRow  cells = { 0 };
 
     if (!comparison_cancelled(c) && reference_row(c->rows_of, head, i, &cells, lines.exact)) {
-        if (c->output)
+        if (c->output && isnan(row_sum(lines.exact, c->run->m)))
+            output_error_add(&row->output, (double)NAN, (double)NAN);
+        else if (c->output)
             compare_mixed(c, head, i, lines.exact, row);
         if (c->weights)
             view_read_rows(c->weights, plane_of(c->weights, head), i, 1, 0, c->run->m, lines.own,
@@ -573,6 +577,8 @@ static bool chooses_cells(const Mechanism *m)
 static void summarise(Comparison *c, RowRange of, double *values, Quality *out)
 {
     *out = (Quality){ .worst_query = -1, .worst_head = -1 };
+    for (int64_t r = of.first; r < of.last; r++)
+        out->unknown_rows += c->rows[r].unknown;
     if (c->kept && (atomic_load(&c->left_out) || chooses_cells(c->run->mechanism)))
         mass_summary(c, of, out, values);
     if (c->weights) {

@@ -84,6 +84,15 @@ Number record_traffic(Bytes bytes)
     return sum > 0 ? number_of(sum) : NUMBER_NONE;
 }
 
+void record_take_head(Record *record, int head)
+{
+    record->quality = record->by_head[head];
+    record->quality_of = head + 1;
+    free(record->by_head);
+    record->by_head = NULL;
+    record->head_count = 0;
+}
+
 bool record_is_oversubscribed(const Record *record)
 {
     return record->free_processors.valid &&

@@ -86,6 +86,7 @@ typedef struct Quality {
     WorstQuery worst[WORST_QUERIES]; /* the worst one first */
     int     worst_count;
     int64_t rows;           /* of each head that stand for all, drawn; 0: all were compared */
+    int64_t unknown_rows;   /* left out: exact attention's weights are NaN there */
     /* Half of the 95 % intervals of the means of a sample; else not valid. */
     Number mass_margin, output_error_margin, variation_margin, kl_margin;
 } Quality;
@@ -142,6 +143,7 @@ typedef struct Record {
     Quality     quality;
     Quality    *by_head;      /* [head_count], of each head alone; owned; NULL: not asked for */
     int         head_count;
+    int         quality_of;   /* `quality` is of this head alone, counted from 1; 0: of all */
     SeedSpread  seeds;
     StepRecord  step;         /* of one token more; asked false: not asked for */
     int64_t     when;         /* the end of its measurement, seconds since 1970; 0: none was made */
@@ -158,6 +160,9 @@ void record_free(Record *record); /* also fine on a zeroed one */
 bool record_copy(Record *to, const Record *from, Error *err);
 /* It was timed with more threads than processors were free. */
 bool record_is_oversubscribed(const Record *record);
+/* `quality` becomes that of one head, from 0; by_head is gone. */
+void record_take_head(Record *record, int head);
+
 const char *record_status_name(RecordStatus status); /* "OK", "OOM", ... */
 RecordStatus record_status_of(ErrorCode code);
 /* Read and written; not valid: no op counted any. */

@@ -243,6 +243,8 @@ static void quality_members(Json *j, const Quality *q)
         record_key_number(j, "total_variation_margin", q->variation_margin);
         record_key_number(j, "kl_margin", q->kl_margin);
     }
+    if (q->unknown_rows)
+        jsonw_key_int(j, "unknown_rows", q->unknown_rows);
     key_index(j, "worst_query", measured ? q->worst_query : -1);
     key_index(j, "worst_head", measured ? q->worst_head : -1);
     jsonw_key_open(j, "worst", '[');
@@ -259,6 +261,8 @@ static void quality_members(Json *j, const Quality *q)
 static void quality(Json *j, const Record *r)
 {
     jsonw_key_open(j, "quality", '{');
+    if (r->quality_of)
+        jsonw_key_int(j, "head", r->quality_of - 1);
     quality_members(j, &r->quality);
     if (r->by_head) {
         jsonw_key_open(j, "heads", '[');

@@ -123,7 +123,7 @@ bool reference_rows_run(const Run *run, Threads *threads, const atomic_bool *can
     return begin_rows(run, true, threads, cancel, out, err);
 }
 
-/* Makes weights of scores; false: nothing is allowed. */
+/* Makes weights of scores; NaN where scores are, or are infinite.  False: nothing is allowed. */
 static bool normalise(const PatternRow *cells, float *line)
 {
     double top = -(double)INFINITY, sum = 0;
@@ -141,7 +141,7 @@ static bool normalise(const PatternRow *cells, float *line)
     for (int64_t x = 0; x < cells->count && sum > 0; x++)
         for (int64_t c = 0; c < cells->runs[x].count; c++)
             line[cells->runs[x].start + c * cells->runs[x].step] /= (float)sum;
-    return sum > 0;
+    return !(sum <= 0);
 }
 
 bool reference_scores(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,

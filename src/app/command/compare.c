@@ -26,6 +26,7 @@ typedef struct Comparison {
     bool       crossover; /* the column "faster from n" */
     bool       per_head;  /* a table of heads */
     bool       decode;    /* a table of steps */
+    int64_t    head;      /* quality of this head alone; -1: of all */
     Budget     budget;    /* share 0: sizes follow n */
     Text       sizes;     /* lines of what was chosen */
     double     began;     /* clock_wall */
@@ -96,11 +97,11 @@ static bool ask(const Comparison *c, Request *request, Error *err)
 {
     if (c->scaling)
         return true;
+    request->per_head = c->per_head || c->head >= 0;
     if (c->plots.count)
         return plot_choice_ask(&c->plots, request, err);
     request->measure = true;
     request->quality = true;
-    request->per_head = c->per_head;
     if (!request->repeat)
         request->repeat = DEFAULT_REPEATS;
     return true;
@@ -130,6 +131,20 @@ static Result *run_noted(Session *s, const Request *request, const Text *note, b
     if (result && alone && note->length)
         record_warn(&result->record, "%s", note->data);
     return result;
+}
+
+/* From here on the record's quality is that of one head; false: the input has no such head. */
+static bool take_head(const Comparison *c, Record *record, Error *err)
+{
+    if (c->head < 0)
+        return true;
+    if (c->head >= record->heads)
+        return error_set(err, ERR_USAGE, "--head %lld: %s has %lld head%s, from 0 to %lld",
+                         (long long)c->head, record->input, (long long)record->heads,
+                         record->heads == 1 ? "" : "s", (long long)record->heads - 1);
+    if (record->by_head && !c->per_head)
+        record_take_head(record, (int)c->head);
+    return true;
 }
 
 #define SILENT_SECONDS 1 /* a shorter command says nothing on the way */
@@ -178,6 +193,8 @@ static bool add_request(Session *s, const Call *call, const char *mechanism, con
     if (!result)
         return false;
     c->results[c->count++] = result;
+    if (!take_head(c, &result->record, err))
+        return false;
     say_row(s, c, mechanism, value);
     return true;
 }
@@ -483,6 +500,14 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
                       "device's clock [events]. kernels ms [activity]. host: share of gpu ms in\n"
                       "which neither kernel nor copy ran: loops, launches, waits. hw FLOP, DRAM:\n"
                       "[counters]. GPU mem: most that was taken from the device at once.\n");
+    if (c->head >= 0)
+        text_addf(out,
+                  "mass, output err, TV, KL: of head %lld alone (--head); time, FLOP, arena,\n"
+                  "heap: of all heads.\n", (long long)c->head);
+    else if (input->heads > 1)
+        text_addf(out,
+                  "mass, output err, TV, KL: over all %lld heads; --head H: of one; --per-head:\n"
+                  "of each.\n", (long long)input->heads);
     if (c->results[0]->request.quality_rows)
         text_addf(out,
                   "quality: of %lld rows of each head, drawn from seed %llu; +-: 95 %% interval.\n",
@@ -585,6 +610,14 @@ static bool check_options(const Call *call, Comparison *c, Error *err)
     const char *plot = call->values[OPT_PLOT];
 
     c->per_head = call->values[OPT_PERHEAD] != NULL;
+    if (call->values[OPT_HEAD] && !call_int(call, OPT_HEAD, 0, 1000000, &c->head, err))
+        return false;
+    if (call->values[OPT_HEAD] && (c->per_head || call->values[OPT_SEEDS]))
+        return error_set(err, ERR_USAGE, "choose one of --head, which is one head's quality, and "
+                         "--%s", c->per_head ? "per-head" : "seeds, which is over all heads");
+    if (call->values[OPT_HEAD] && vary_draws(call))
+        return error_set(err, ERR_USAGE, "--head with --vary is a table; leave %s out",
+                         call->values[OPT_KEEP] ? "--keep" : "-o");
     c->decode = call->values[OPT_DECODE] != NULL;
     if (c->decode && (plot || c->per_head))
         return error_set(err, ERR_USAGE, "--decode is a table; leave --%s out",
@@ -624,7 +657,7 @@ static void tell_comparison(Session *s, const Comparison *c)
 
 bool command_compare(Session *s, const Call *call, Text *out, Error *err)
 {
-    Comparison c = { .count = 0 };
+    Comparison c = { .head = -1 };
     bool       ok, curves = call->values[OPT_JSON] && call->values[OPT_VARY] &&
                       call->values[OPT_PLOT]; /* numbers of curves alone */
 

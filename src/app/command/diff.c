@@ -365,13 +365,24 @@ static void nearest_difference(const Diff *d, Text *out)
     }
 }
 
+static bool holds_measured(const Results *rows)
+{
+    for (int i = 0; i < rows->count; i++)
+        if (!strcmp(rows->rows[i].status, record_status_name(RECORD_OK)))
+            return true;
+    return !rows->count; /* an empty file has a message of its own */
+}
+
 static bool refuse_apart(const Diff *d, Error *err)
 {
     const ResultRow *a = d->a.rows;
     Text             what = { 0 };
 
     nearest_difference(d, &what);
-    if (what.length)
+    if (!holds_measured(&d->a) || !holds_measured(&d->b))
+        error_set(err, ERR_DATA, "%s has no measured point, so nothing can be compared; the "
+                  "records' messages say why", holds_measured(&d->a) ? d->b_name : d->a_name);
+    else if (what.length)
         error_set(err, ERR_DATA, "%s and %s have no measured point in common; %s n=%lld of the "
                   "first and the nearest of the second differ in %.300s. Sweep both with the same "
                   "options", d->a_name, d->b_name, a->mechanism, (long long)a->n, text_str(&what));

@@ -62,7 +62,7 @@ static void settle_conflict(Merge *m, int a, int b)
 
 /* ---- shards ------------------------------------------------------------------- */
 
-/* "cost.2of8.jsonl": shard 2 of 8; stem: how much of the name comes before. */
+/* "cost.2of8.jsonl": shard 2 of 8; stem: how much of the name, without folders, comes before. */
 static bool shard_of(const char *path, int *shard, int *shards, size_t *stem)
 {
     const char *name = path_name(path), *dot;
@@ -72,40 +72,90 @@ static bool shard_of(const char *path, int *shard, int *shards, size_t *stem)
 
         if (sscanf(dot, ".%9dof%9d%n", shard, shards, &end) == 2 && end &&
             !strcmp(dot + end, ".jsonl") && *shard >= 1 && *shard <= *shards) {
-            *stem = (size_t)(dot - path);
+            *stem = (size_t)(dot - name);
             return true;
         }
     }
     return false;
 }
 
-static bool has_shard(const Call *call, const char *like, size_t stem, int wanted, int of)
+/* Whether the file is a shard of this sweep; its shards may lie in folders of their own. */
+static bool is_shard_of(const char *path, const char *name, size_t stem, int of, int *shard)
 {
-    for (int i = 0; i < call->word_count; i++) {
-        int    shard, shards;
-        size_t length;
+    int    shards;
+    size_t length;
 
-        if (shard_of(call->words[i], &shard, &shards, &length) && shard == wanted &&
-            shards == of && length == stem && !strncmp(call->words[i], like, stem))
+    return shard_of(path, shard, &shards, &length) && shards == of && length == stem &&
+           !strncmp(path_name(path), name, stem);
+}
+
+/* Whether the call names the file before word i. */
+static bool is_named_before(const Call *call, int i)
+{
+    for (int before = 0; before < i; before++)
+        if (!strcmp(call->words[before], call->words[i]))
             return true;
-    }
     return false;
 }
 
-/* Every shard of each sweep that the names speak of is given. */
+/* Files, each once, of a shard of the sweep. */
+static int count_shard(const Call *call, const char *name, size_t stem, int wanted, int of)
+{
+    int count = 0, shard;
+
+    for (int i = 0; i < call->word_count; i++)
+        count += is_shard_of(call->words[i], name, stem, of, &shard) && shard == wanted &&
+                 !is_named_before(call, i);
+    return count;
+}
+
+/* How much of the path is its folder, where all shards lie in it; else 0. */
+static size_t common_folder(const Call *call, const char *path)
+{
+    size_t folder = (size_t)(path_name(path) - path);
+
+    for (int i = 0; i < call->word_count; i++)
+        if ((size_t)(path_name(call->words[i]) - call->words[i]) != folder ||
+            strncmp(call->words[i], path, folder) != 0)
+            return 0;
+    return folder;
+}
+
+/* Every shard of the sweep is given, and as often as the others. */
+static bool check_sweep(const Call *call, const char *path, size_t stem, int shards, Error *err)
+{
+    const char *name = path_name(path);
+    int         files = 0;
+
+    for (int k = 1; k <= shards; k++) {
+        int count = count_shard(call, name, stem, k, shards);
+
+        files = count > files ? count : files;
+    }
+    for (int k = 1; k <= shards; k++)
+        if (count_shard(call, name, stem, k, shards) < files)
+            return error_set(err, ERR_FILE, "%.*s%.*s.%dof%d.jsonl: shard %d of %d is missing; "
+                             "nothing was written. sweep ... --shard %d/%d makes it",
+                             (int)common_folder(call, path), path, (int)stem, name, k, shards, k,
+                             shards, k, shards);
+    return true;
+}
+
+/* Each sweep that the names speak of is whole. */
 static bool check_shards(const Call *call, Error *err)
 {
     for (int i = 0; i < call->word_count; i++) {
-        int    shard, shards;
-        size_t stem;
+        const char *path = call->words[i];
+        int         shard, shards, before = 0, other;
+        size_t      stem;
 
-        if (!shard_of(call->words[i], &shard, &shards, &stem))
+        if (!shard_of(path, &shard, &shards, &stem))
             continue;
-        for (int k = 1; k <= shards; k++)
-            if (!has_shard(call, call->words[i], stem, k, shards))
-                return error_set(err, ERR_FILE, "%.*s.%dof%d.jsonl: shard %d of %d is missing; "
-                                 "nothing was written. sweep ... --shard %d/%d makes it", (int)stem,
-                                 call->words[i], k, shards, k, shards, k, shards);
+        while (before < i &&
+               !is_shard_of(call->words[before], path_name(path), stem, shards, &other))
+            before++;
+        if (before == i && !check_sweep(call, path, stem, shards, err))
+            return false;
     }
     return true;
 }

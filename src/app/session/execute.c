@@ -265,6 +265,9 @@ static bool measure_seeds(Result *result, const RunSpec *spec, RunProgress *prog
 }
 
 /* Nothing where there is nothing to compare. */
+#define ALL_MASS 0.999999
+#define LOST     0.01 /* output error */
+
 static bool heads_room(Result *result, Error *err)
 {
     Record *record = &result->record;
@@ -285,15 +288,32 @@ static bool measure_step(Result *result, const RunSpec *spec, RunProgress *progr
     return step_measure(result->run, spec, result->request.measure, &result->record.step, err);
 }
 
+/* What the numbers alone would hide. */
+static void warn_of_quality(const Run *run, Record *record)
+{
+    const Quality *q = &record->quality;
+    int64_t        rows = run->h * (q->rows ? q->rows : run->n);
+
+    if (q->unknown_rows > run->unknown_queries)
+        record_warn(record, "%lld of %lld rows of exact attention are NaN: mass, total variation "
+                    "and KL are of the others", (long long)q->unknown_rows, (long long)rows);
+    if (!(run->mechanism->classes & CLASS_BASELINE) && q->mass_mean.valid &&
+        q->mass_mean.value > ALL_MASS && q->output_error.valid && q->output_error.value > LOST)
+        record_warn(record, "all mass counts as kept, but not every key is read alone (means, "
+                    "clusters, states): output error and total variation say what is lost");
+}
+
 static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
 {
     if (!result->request.quality || result->run->err.code != ERR_NONE)
         return true;
     next_phase(progress, "quality", 0);
-    return (!result->request.per_head || heads_room(result, err)) &&
-           quality_measure_rows(result->run, result->request.quality_rows,
-                                &result->record.quality, result->record.by_head, err) &&
-           measure_seeds(result, spec, progress, err);
+    if ((result->request.per_head && !heads_room(result, err)) ||
+        !quality_measure_rows(result->run, result->request.quality_rows,
+                              &result->record.quality, result->record.by_head, err))
+        return false;
+    warn_of_quality(result->run, &result->record);
+    return measure_seeds(result, spec, progress, err);
 }
 
 /* The layers above are run for their pairs. */

@@ -594,7 +594,8 @@ static Input *new_input(const char *spec, const Model *m, const InputChoice *cho
     return NULL;
 }
 
-static bool check_choice(const Model *m, const InputChoice *choice, int64_t tokens, Error *err)
+static bool check_choice(const Model *m, const InputChoice *choice, const ModelReading *reading,
+                         Error *err)
 {
     if (choice->layer >= m->config.layers)
         return error_set(err, ERR_DATA, "layer %lld is not there; the model has %lld, from 0",
@@ -602,9 +603,14 @@ static bool check_choice(const Model *m, const InputChoice *choice, int64_t toke
     if (choice->d || choice->heads)
         return error_set(err, ERR_USAGE, "-d and --heads are of generated inputs; a model has its "
                          "own");
-    return choice->n <= tokens ||
-           error_set(err, ERR_DATA, "the text has %lld tokens, fewer than -n %lld",
-                     (long long)tokens, (long long)choice->n);
+    if (choice->n <= reading->tokens.count)
+        return true;
+    if (reading->whole > reading->tokens.count)
+        return error_set(err, ERR_DATA, "of the text's %lld tokens %lld are read (the model's "
+                         "context, or --max-tokens), fewer than -n %lld", (long long)reading->whole,
+                         (long long)reading->tokens.count, (long long)choice->n);
+    return error_set(err, ERR_DATA, "the text has %lld tokens, fewer than -n %lld",
+                     (long long)reading->tokens.count, (long long)choice->n);
 }
 
 /* A decoder's first n tokens see nothing of the others; an encoder reads the whole text. */
@@ -658,7 +664,7 @@ static bool open_spec(Session *s, const char *spec, const InputChoice *choice, O
     session_progress(s, "%.80s: opening", path_name(o->parts.path));
     o->m = model_spec_open(s, &o->parts, err);
     return o->m && model_read_text(s, o->m, &o->parts.text, &o->reading, err) &&
-           (check_choice(o->m, choice, o->reading.tokens.count, err) ||
+           (check_choice(o->m, choice, &o->reading, err) ||
             error_prefix(err, "%.200s", o->parts.path));
 }
 

@@ -73,6 +73,8 @@ typedef struct Search {
     double         whole;      /* exact attention's amount */
     int64_t        best;       /* value of the parameter; 0: none yet */
     double         reached;    /* its share */
+    int64_t        side[2];    /* nearest values below the budget, and above; 0: none */
+    double         side_share[2];
     int            tries;
     double         least;      /* share of the first size, the smallest */
     char           problem[512];
@@ -148,6 +150,16 @@ static double distance(const Search *f, double share)
     return share > 0 ? fabs(log(share / f->budget->share)) : HUGE_VAL;
 }
 
+static void keep_side(Search *f, int64_t value, double share)
+{
+    int side = share > f->budget->share;
+
+    if (!f->side[side] || distance(f, share) < distance(f, f->side_share[side])) {
+        f->side[side] = value;
+        f->side_share[side] = share;
+    }
+}
+
 /* *share: of size w; NaN: it cannot be known. */
 static bool try_size(Search *f, int64_t w, double *share, Error *err)
 {
@@ -171,6 +183,7 @@ static bool try_size(Search *f, int64_t w, double *share, Error *err)
         f->best = value;
         f->reached = *share;
     }
+    keep_side(f, value, *share);
     return true;
 }
 
@@ -222,6 +235,19 @@ static bool takes_all(const Search *f)
     return f->budget->share < 1 && f->least > 1 - NEAR;
 }
 
+/* Sizes are whole, so the one next to it lies on the other side of the budget, or is none. */
+static void say_missed(const Search *f, Text *note)
+{
+    int other = f->reached <= f->budget->share;
+
+    text_addf(note, ", the nearest there is to %.3g %%: ", 100 * f->budget->share);
+    if (f->side[other])
+        text_addf(note, "%s=%lld takes %.3g %%", f->param->name, (long long)f->side[other],
+                  100 * f->side_share[other]);
+    else
+        text_addf(note, "no size takes %s", other ? "more" : "less");
+}
+
 static void say_reached(const Search *f, Text *note)
 {
     const char *words = kind_words[f->budget->kind];
@@ -243,7 +269,7 @@ static void say_reached(const Search *f, Text *note)
     text_addf(note, "%s=%lld takes %.3g %% of full attention's %s", f->param->name,
               (long long)f->best, 100 * f->reached, words);
     if (distance(f, f->reached) > log(FAR))
-        text_addf(note, ", the nearest there is to %.3g %%", 100 * f->budget->share);
+        say_missed(f, note);
 }
 
 /* The parameter to be chosen; NULL: *note says why none is. */

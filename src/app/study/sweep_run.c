@@ -186,9 +186,12 @@ static RecordStatus reason(const Child *child, char *text, size_t size)
         return RECORD_CANCELLED;
     }
     child_reason(child, text, size);
-    return !WIFSIGNALED(child->status) &&
-                   (WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ||
-                    !strncmp(text, NO_GPU, strlen(NO_GPU)))
+    if (WIFSIGNALED(child->status))
+        return RECORD_FAILED;
+    if (WEXITSTATUS(child->status) == error_exit_status(ERR_NOMEM)) /* such as of the input */
+        return RECORD_OOM;
+    return WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ||
+                   !strncmp(text, NO_GPU, strlen(NO_GPU))
                ? RECORD_UNSUPPORTED
                : RECORD_FAILED;
 }

@@ -32,8 +32,8 @@ static const char *const numbers[] = {
 static const char *const texts[] = {
     "mechanism", "asked", "params", "source", "n", "d", "heads", "causal", "position", "seed",
     "device", "precision", "threads", "status", "message", "key", "host", "time", "commit",
-    "record_version", "environment.version", "decode.way", "warnings", "time_ms.samples",
-    "oversubscribed",
+    "record_version", "environment.version", "decode.way", "flops.closed_form_is_bound", "warnings",
+    "time_ms.samples", "oversubscribed",
 };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
@@ -84,6 +84,7 @@ static void csv_row(const ResultRow *row, Table *t)
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
     word_cell(t, row_text(row, "decode.way"));
+    word_cell(t, row_flag(row, "flops.closed_form_is_bound"));
     list_cell(row, "warnings", t);
     list_cell(row, "time_ms.samples", t);
     word_cell(t, row_flag(row, "oversubscribed"));

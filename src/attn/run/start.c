@@ -451,6 +451,7 @@ static void warn_of_unknown(Run *r)
     if (!run_failed(r) && rows_of_floats(&r->q, r->n) && rows_of_floats(&r->k, r->m) &&
         (tensor_not_finite(&r->q) >= 0 || tensor_not_finite(&r->k) >= 0))
         count = unknown_queries(r);
+    r->unknown_queries = count;
     if (count)
         run_warn(r, "%lld of %lld queries %s not finite and left out: no weight, mass or error is "
                  "known there", (long long)count, (long long)(r->h * r->n),

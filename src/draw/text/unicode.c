@@ -13,7 +13,8 @@ static uint32_t next_shown(const char **text)
 {
     uint32_t code = utf8_next(text);
 
-    return code == UTF8_MALFORMED || utf8_is_control(code) ? UTF8_REPLACEMENT : code;
+    return code == UTF8_MALFORMED || utf8_is_control(code) || utf8_reorders(code) ? UTF8_REPLACEMENT
+                                                                               : code;
 }
 
 static int columns_of(uint32_t c)

@@ -235,6 +235,12 @@ static void drop_job(Meter *meter)
     meter->job = NULL;
 }
 
+/* No mass is measured by itself here. */
+static bool is_long(const Ui *ui)
+{
+    return session_input(ui->session)->n > MASS_UP_TO;
+}
+
 static void ask_mass(Ui *ui, Meter *meter, const Pane *pane)
 {
     Request request = pane->request;
@@ -242,7 +248,7 @@ static void ask_mass(Ui *ui, Meter *meter, const Pane *pane)
 
     meter->masses = true;
     meter->first = !meter->moved;
-    if (session_input(ui->session)->n > MASS_UP_TO)
+    if (is_long(ui))
         return;
     request.above = NULL; /* this layer's cost only */
     request.measure = request.missed = false;
@@ -271,8 +277,10 @@ static bool poll_mass(Meter *meter)
     if (state == JOB_WAITING || state == JOB_RUNNING)
         return false;
     result = state == JOB_DONE ? job_result(meter->job) : NULL;
-    if (result && result->run->err.code == ERR_NONE)
+    if (result && result->run->err.code == ERR_NONE) {
+        meter->heads = result->run->h;
         take_quality(meter, &result->record.quality);
+    }
     result_release(result);
     drop_job(meter);
     return true;
@@ -385,7 +393,7 @@ static void draw_bar(Ui *ui, const MeterNumber *number, bool share, Area line)
 #define BAR      12
 
 static void draw_meter_line(Ui *ui, const char *name, const MeterNumber *number, bool share,
-                            bool bound, NumberText *words, Area line)
+                            bool bound, const char *of, NumberText *words, Area line)
 {
     char  before[32], now[32], change[32];
     Text  out = { 0 };
@@ -394,7 +402,9 @@ static void draw_meter_line(Ui *ui, const char *name, const MeterNumber *number,
 
     term_text(ui->term, line.y, line.x, 7, name, ui_style(ui, ROLE_KEY));
     if (!number->known) {
-        term_text(ui->term, line.y, line.x + 7, line.w - 7, "not known yet",
+        term_text(ui->term, line.y, line.x + 7, line.w - 7,
+                  share && is_long(ui) ? "not measured above 8192 tokens; :quality"
+                                       : "not known yet",
                   ui_style(ui, ROLE_DIM));
         return;
     }
@@ -402,17 +412,26 @@ static void draw_meter_line(Ui *ui, const char *name, const MeterNumber *number,
     words(number->now, now, sizeof(now));
     if (number->before_known && number->now != number->before)
         text_addf(&out, "%s \xe2\x86\x92 ", words(number->before, before, sizeof(before)));
-    text_addf(&out, "%s%s  %s", bound ? "\xe2\x89\xa4 " : "", now,
-              number->stale ? "(of an older value)" : change);
+    text_addf(&out, "%s%s  %s%s", bound ? "\xe2\x89\xa4 " : "", now,
+              number->stale ? "(of an older value)" : change, of);
     if (bar)
         draw_bar(ui, number, share, (Area){ line.y, line.x + line.w - BAR, 1, BAR });
     term_text(ui->term, line.y, line.x + 7, line.w - 7 - bar, text_str(&out), style);
     text_free(&out);
 }
 
+/* The pane beside it may show one head of several. */
+static const char *heads_words(const Meter *meter, char *text, size_t size)
+{
+    *text = '\0';
+    if (meter->heads > 1)
+        snprintf(text, size, " of all %lld heads", (long long)meter->heads);
+    return text;
+}
+
 void meter_words(const Meter *meter, Text *out)
 {
-    char number[32], change[32];
+    char number[32], change[32], heads[40];
 
     if (!meter->flops.known)
         return;
@@ -420,20 +439,22 @@ void meter_words(const Meter *meter, Text *out)
     change_text(&meter->flops, false, change, sizeof(change));
     text_addf(out, " (%s)", meter->flops.stale ? "older" : change);
     if (meter->mass.known)
-        text_addf(out, ", kept %s%s", fraction_text(meter->mass.now, number, sizeof(number)),
-                  meter->mass.stale ? " (older)" : "");
+        text_addf(out, ", kept %s%s%s", fraction_text(meter->mass.now, number, sizeof(number)),
+                  heads_words(meter, heads, sizeof(heads)), meter->mass.stale ? " (older)" : "");
 }
 
 void meter_draw(Ui *ui, const Meter *meter, Area area)
 {
     bool errors = !meter->mass.known && meter->error.known;
+    char heads[40];
     bool planned = meter->bound && !meter->flops.stale && !meter->of; /* not measured yet */
 
-    draw_meter_line(ui, "FLOPs", &meter->flops, false, planned, count_text,
+    draw_meter_line(ui, "FLOPs", &meter->flops, false, planned, "", count_text,
                     (Area){ area.y, area.x, 1, area.w });
     if (meter->bytes.known || !meter->of) /* else the run counted none */
-        draw_meter_line(ui, "moved", &meter->bytes, false, false, bytes_text,
+        draw_meter_line(ui, "moved", &meter->bytes, false, false, "", bytes_text,
                         (Area){ area.y + 1, area.x, 1, area.w });
     draw_meter_line(ui, errors ? "error" : "kept", errors ? &meter->error : &meter->mass, true,
-                    false, fraction_text, (Area){ area.y + 2, area.x, 1, area.w });
+                    false, heads_words(meter, heads, sizeof(heads)), fraction_text,
+                    (Area){ area.y + 2, area.x, 1, area.w });
 }

@@ -51,6 +51,7 @@ typedef struct Meter {
     bool          first;   /* the job measures the value before the change */
     const Result *of;      /* the last result taken; to compare with only */
     bool          masses;  /* the kept mass of `of` was asked for */
+    int64_t       heads;   /* that it and the error are over */
 } Meter;
 
 void meter_open(Ui *ui, Meter *meter, const Pane *pane);

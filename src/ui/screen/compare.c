@@ -556,7 +556,7 @@ static void compare_search(Ui *ui, const char *text)
             c->seeks_keys = key;
         }
         if (!c->sought[0])
-            ui_hint(ui, "/ finds a token, q:12 a query, k:5 a key, 12:5 a cell");
+            ui_hint(ui, "/ finds a token, q:12 or :query 12 a query, k:5 a key, 12:5 a cell");
         else if (seek(ui, pane, 1))
             ui_hint(ui, "'%s': n goes to the next, N to the one before; Esc ends it", c->sought);
         else if (!session_input(ui->session)->q_tokens)

@@ -548,6 +548,23 @@ static void decode_typed(Ui *ui, const char *rest)
     study_typed(ui, "decode", rest, STUDY_DECODE);
 }
 
+/* "12" goes where "/q:12" does. */
+static void query_typed(Ui *ui, const char *rest)
+{
+    bool    shown = ui->screen == SCREEN_COMPARE || ui->screen == SCREEN_STEP;
+    int64_t query;
+    char    line[48];
+
+    if (!text_whole(rest, &query) || query < 0) {
+        ui_say(ui, ROLE_ERROR, "query: '%.40s' is not a whole number from 0", rest);
+    } else if (!shown || !panes_focus(ui)) {
+        ui_say(ui, ROLE_WARN, "query: no queries are shown here; 2 shows the panes");
+    } else {
+        snprintf(line, sizeof(line), "q:%lld", (long long)query);
+        ui->screens[ui->screen]->find(ui, line);
+    }
+}
+
 static void consider_budgets(Ui *ui, Found *f)
 {
     (void)ui;
@@ -583,6 +600,8 @@ static const Typed typed[] = {
       "another input for all panes: FILE, MODEL TEXT, synthetic:NAME or sample:NAME", "INPUT" },
     { "layer", false, input_typed_layer, NULL, "the input's layer, from 0", "N" },
     { "head", false, input_typed_head, NULL, "the head that is shown, from 0", "N" },
+    { "query", false, query_typed, NULL,
+      "the cursor to a query, from 0 (/12:5 goes to a cell)", "N" },
     { "n", false, input_typed_n, NULL,
       "number of tokens: the first of a file, or generated; 32k is 32000, 32Ki is 32768",
       "N" },

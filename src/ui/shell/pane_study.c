@@ -211,14 +211,19 @@ static bool set_sizes(Ui *ui, const PaneStudy *study, Error *err)
 static void open_table(Ui *ui, const PaneStudy *study)
 {
     int  causal = study->requests[0].causal;
-    char title[96];
+    char title[128], tokens[48];
 
     for (int i = 1; i < study->count; i++)
         causal = study->requests[i].causal == causal ? causal : -1;
-    snprintf(title, sizeof(title), "%s, n=%lld%s",
+    if (study->n < session_input(ui->session)->n)
+        snprintf(tokens, sizeof(tokens), "first %lld of %lld", (long long)study->n,
+                 (long long)session_input(ui->session)->n);
+    else
+        snprintf(tokens, sizeof(tokens), "n=%lld", (long long)study->n);
+    snprintf(title, sizeof(title), "%s, %s%s",
              study->kind == STUDY_DECODE ? "what one token more costs"
                                          : "quality of each head against exact attention",
-             (long long)study->n, causal > 0 ? ", causal" : causal == 0 ? ", not causal" : "");
+             tokens, causal > 0 ? ", causal" : causal == 0 ? ", not causal" : "");
     pager_open(ui, title, text_str(&study->out), false);
 }
 

@@ -49,12 +49,12 @@ void term_char(Term *term, int y, int x, uint32_t ch, Style style)
         (TermCell){ .ch = term->utf8 ? ch : ascii_of(ch), .style = style };
 }
 
-/* The next character; a malformed byte becomes U+FFFD. */
+/* The next character; a malformed byte, and what would reorder a line, becomes U+FFFD. */
 static uint32_t next_character(const char **text)
 {
     uint32_t ch = utf8_next(text);
 
-    return ch == UTF8_MALFORMED ? UTF8_REPLACEMENT : ch;
+    return ch == UTF8_MALFORMED || utf8_reorders(ch) ? UTF8_REPLACEMENT : ch;
 }
 
 /* Columns of a character; a control character is shown as a blank. */

@@ -435,7 +435,7 @@ static View *group_view(Run *r, const Nsa *a, const char *name, ViewKind kind, D
         return NULL;
     view->read = read;
     view->context = a;
-    view->cols = "block";
+    view->cols = "selection block";
     view->headless = a->g != a->h;
     view->round = a->g != a->h ? "kv head" : NULL;
     return view;
