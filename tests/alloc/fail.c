@@ -8,6 +8,7 @@
  *   ALLOC_REPORT=FD   at exit: "TAKEN HELD", allocations and blocks that were not freed
  *   ALLOC_TRACE=FD    the calls that led to the failure, the first time
  *   ALLOC_ONLY=mmap   those of arenas alone are counted, and fail
+ *   ALLOC_ONLY=grow   blocks alone that grow to 4 KiB or more, as long texts do
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,9 +26,14 @@
 /* OpenBLAS tries for it again and again; src/attn/cpu/blas.c sees to it that it gets it. */
 #define BLAS_BUFFER ((size_t)128 << 20)
 
+#define LARGE ((size_t)4096)
+
+typedef enum { ANY, MAPPED, GROWN } Kind;
+
 static atomic_llong taken, held;
+static Kind         only; /* these are counted; ANY: all */
 static long long    fails; /* 0: none */
-static bool         after, counting, only_mapped;
+static bool         after, counting;
 static int          report_fd = -1, trace_fd = -1;
 static atomic_bool  traced;
 static __thread bool tracing;
@@ -87,11 +93,11 @@ static void trace(void)
     }
 }
 
-static bool fails_now(bool mapped)
+static bool fails_now(Kind kind)
 {
     long long number;
 
-    if (!counting || tracing || (only_mapped && !mapped))
+    if (!counting || tracing || (only != ANY && kind != only))
         return false;
     number = atomic_fetch_add(&taken, 1) + 1;
     if (!fails || (after ? number < fails : number != fails))
@@ -113,7 +119,7 @@ void *__libc_malloc(size_t size)
     find_all();
     if (!real_malloc)
         return early_take(size);
-    return size < BLAS_BUFFER && fails_now(false) ? NULL : kept(real_malloc(size));
+    return size < BLAS_BUFFER && fails_now(ANY) ? NULL : kept(real_malloc(size));
 }
 
 void *__libc_calloc(size_t count, size_t size)
@@ -121,13 +127,13 @@ void *__libc_calloc(size_t count, size_t size)
     find_all();
     if (!real_calloc)
         return early_take(count * size);
-    return fails_now(false) ? NULL : kept(real_calloc(count, size));
+    return fails_now(ANY) ? NULL : kept(real_calloc(count, size));
 }
 
 void *__libc_memalign(size_t alignment, size_t size)
 {
     find_all();
-    return fails_now(false) ? NULL : kept(real_memalign(alignment, size));
+    return fails_now(ANY) ? NULL : kept(real_memalign(alignment, size));
 }
 
 void *__libc_realloc(void *block, size_t size)
@@ -139,7 +145,7 @@ void *__libc_realloc(void *block, size_t size)
         moved = real_malloc(size);
         return moved ? memcpy(moved, block, size) : NULL;
     }
-    if (size && fails_now(false))
+    if (size && fails_now(block && size >= LARGE ? GROWN : ANY))
         return NULL;
     moved = real_realloc(block, size);
     if (!block && moved)
@@ -162,7 +168,7 @@ void *mmap(void *at, size_t size, int access, int flags, int fd, off_t offset)
 {
     bool counted = flags & MAP_ANONYMOUS && size < BLAS_BUFFER;
 
-    if (counted && fails_now(true))
+    if (counted && fails_now(MAPPED))
         return MAP_FAILED;
     return (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
 }
@@ -180,12 +186,12 @@ static int number_of(const char *name, int absent)
 
 static int counted_main(int argc, char **argv, char **environment)
 {
-    const char *text = getenv("ALLOC_FAIL");
+    const char *text = getenv("ALLOC_FAIL"), *kind = getenv("ALLOC_ONLY");
     void       *call[1];
 
     fails = text ? atoll(text) : 0;
     after = text && strchr(text, '+');
-    only_mapped = getenv("ALLOC_ONLY") != NULL;
+    only = !kind ? ANY : !strcmp(kind, "grow") ? GROWN : MAPPED;
     report_fd = number_of("ALLOC_REPORT", -1);
     trace_fd = number_of("ALLOC_TRACE", -1);
     unsetenv("LD_PRELOAD"); /* its children are other processes */

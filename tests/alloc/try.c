@@ -1,11 +1,11 @@
 /* try.c -- runs a command again and again, each time with another allocation that fails.
  *
- *   try [-s SEED] [-c COUNT] [-k K] [-f FILE] [-j FILE] [-l BLOCKS] [-m] SHIM NAME BINARY ARGS...
+ *   try [-s SEED] [-c COUNT] [-k K] [-f FILE] [-j FILE] [-l BLOCKS] [-m|-g] SHIM NAME BINARY ...
  *
  * COUNT allocations are chosen by the seed (0: all of them); each fails alone, and then with all
  * that follow it.  -k tries one and prints the calls that led to it.  FILE is what the command
  * writes; it is removed before each run.  -j: a journal, which stays after an error.  -m: of the
- * allocations only those of arenas.
+ * allocations only those of arenas; -g: only those by which a long block grows.
  *
  * What must hold:
  *   - the program ends by itself, within a minute;
@@ -359,7 +359,7 @@ int main(int argc, char **argv)
     bool      show = false;
     int       letter;
 
-    while ((letter = getopt(argc, argv, "+s:c:k:f:j:l:mv")) != -1)
+    while ((letter = getopt(argc, argv, "+s:c:k:f:j:l:mgv")) != -1)
         switch (letter) {
         case 's': state = strtoull(optarg, NULL, 10); break;
         case 'c': count = atoll(optarg); break;
@@ -368,6 +368,7 @@ int main(int argc, char **argv)
         case 'j': t.journal = optarg; break;
         case 'l': t.slack = atoll(optarg); break;
         case 'm': setenv("ALLOC_ONLY", "mmap", 1); break;
+        case 'g': setenv("ALLOC_ONLY", "grow", 1); break;
         case 'v': show = true; break;
         default: return 2;
         }

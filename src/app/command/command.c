@@ -85,6 +85,13 @@ bool command_run(Session *s, const char *const *words, int count, CommandReader 
 #define OPTION_COLUMN 28
 #define HELP_WIDTH    79
 
+/* Blanks up to a column of the line that began at `start`; none where memory is short. */
+static void add_blanks(Text *out, size_t start, size_t column)
+{
+    while (text_ok(out) && out->length - start < column)
+        text_add(out, " ");
+}
+
 /* Breaks the text at blanks; each line begins at column `indent`. */
 static void add_wrapped(Text *out, const char *text, size_t indent)
 {
@@ -116,8 +123,7 @@ static void option_line(const Option *option, Text *out)
               option->value ? option->value : "");
     if (out->length - start > OPTION_COLUMN)
         text_addf(out, "\n%*s", OPTION_COLUMN, "");
-    while (out->length - start < OPTION_COLUMN)
-        text_add(out, " ");
+    add_blanks(out, start, OPTION_COLUMN);
     add_wrapped(out, option->help, OPTION_COLUMN);
 }
 
@@ -164,8 +170,7 @@ void command_overview(Text *out, void (*explorer)(Text *out))
         text_addf(out, "  attnscope %s %s", commands[i].name, commands[i].arguments);
         if (out->length - start > HELP_COLUMN)
             text_addf(out, "\n%*s", HELP_COLUMN, "");
-        while (out->length - start < HELP_COLUMN)
-            text_add(out, " ");
+        add_blanks(out, start, HELP_COLUMN);
         add_wrapped(out, commands[i].help, HELP_COLUMN);
     }
     if (explorer)

@@ -150,7 +150,7 @@ static int64_t read_place(lua_State *L, const Place *at, const char *field, int 
     double place = lua_tonumber(L, index);
 
     if (!(fabs(place) < INT32_MAX))
-        wrong(L, at, field, "cursor: no view has a place %g", place);
+        wrong(L, at, field, "cursor: no view has a place %f", place);
     return (int64_t)place;
 }
 

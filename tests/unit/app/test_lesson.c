@@ -76,6 +76,8 @@ TEST(what_is_wrong_is_said_with_its_place)
         { HEAD SHOW "now = 3" TAIL, "step 1: now: expected a text" },
         { HEAD SHOW "runs = { 'full' }" TAIL, "step 1: runs: each has a short name" },
         { "while true do end", "endless loop" },
+        { "bytes(1e300)", "too many bytes" },
+        { HEAD "show = { 'full', cursor = { 4e116, 0 } }" TAIL, "no view has a place 4e+116" },
         { "local s = 'x' while true do s = s .. s end", "not enough memory" },
         { "os.exit(1)", "global 'os'" },
         { "io.open('x')", "global 'io'" },
@@ -145,6 +147,30 @@ TEST(functions_see_the_runs)
     assert_true(done);
     lesson_play_free(&play);
     text_free(&text);
+    lesson_free(lesson);
+}
+
+TEST(a_task_that_is_never_judged_is_an_error)
+{
+    Error      err = ERROR_INIT;
+    LessonPlay play = { .facts = { .count = 0 } };
+    Lesson    *lesson = read_text(
+        HEAD SHOW "task = 'do', solution = { 'window(window=3)', n = 8, d = 4 }, "
+                  "done = function(s) while s[1].mechanism == 'full' do end return true end" TAIL,
+        &err);
+    bool       done = false;
+
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
+    assert_false(lesson_task_done(lesson, 0, &play.facts, &done, &err));
+    CHECK(!strncmp(err.text, "try: step 1: done: ", 19), "'%s'", err.text);
+    assert_non_null(strstr(err.text, "is there an endless loop?"));
+    lesson_play_free(&play);
+    err = ERROR_INIT;
+    CHECK(lesson_play(session, lesson, 0, &lesson->steps[0].solution, &play, &err), "%s", err.text);
+    CHECK(lesson_task_done(lesson, 0, &play.facts, &done, &err), "%s", err.text);
+    assert_true(done); /* the loop before left nothing */
+    lesson_play_free(&play);
     lesson_free(lesson);
 }
 

@@ -1,6 +1,7 @@
 /* test_draw_layout.c -- the geometry of figures: inside, disjoint, non-empty.
  *
- * Needs are drawn at random; every layout must keep the promises of layout.h.
+ * Needs are drawn at random; every layout must keep the promises of layout.h.  Needs whose layout
+ * breaks one are made smaller, as long as it breaks one, and printed.
  */
 
 #include "check.h"
@@ -52,32 +53,125 @@ static bool overlap(Box a, Box b)
            a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-static void check_panel(const PanelNeed *need, const PanelBoxes *p)
+/* NULL, or the promise that a panel breaks. */
+static const char *panel_fault(const PanelNeed *need, const PanelBoxes *p)
 {
-    assert_true(p->rows >= 1 && p->rows <= need->rows);
-    assert_true(p->cols >= 1 && p->cols <= need->cols);
-    assert_true(p->cell_w >= 1 && p->cell_h >= 1);
-    assert_int_equal(p->matrix.w / p->cols, p->cell_w); /* cells differ by a pixel at most */
-    assert_int_equal(p->matrix.h / p->rows, p->cell_h);
-    assert_true(p->title.w > 0 && p->title.h == need->title_h);
-    assert_true(p->bar.w == need->bar_w && p->bar.h > 0);
-    assert_true(p->caption.h == need->caption_h);
+    if (p->rows < 1 || p->rows > need->rows || p->cols < 1 || p->cols > need->cols)
+        return "cells that the matrix has not";
+    if (p->cell_w < 1 || p->cell_h < 1)
+        return "a cell without a pixel";
+    if (p->matrix.w / p->cols != p->cell_w || p->matrix.h / p->rows != p->cell_h)
+        return "cells that differ by more than a pixel";
+    if (p->title.w <= 0 || p->title.h != need->title_h || p->caption.h != need->caption_h)
+        return "words of another height";
+    return p->bar.w != need->bar_w || p->bar.h <= 0 ? "another bar" : NULL;
 }
 
-static void check_layout(const LayoutNeed *need, const Layout *l)
+static const char *boxes_fault(const Layout *l)
 {
     Box boxes[MOST_BOXES];
     int count = collect(l, boxes);
 
-    assert_int_equal(l->width, need->width);
     for (int a = 0; a < count; a++) {
-        assert_true(boxes[a].x >= 0 && boxes[a].y >= 0);
-        assert_true(boxes[a].x + boxes[a].w <= l->width && boxes[a].y + boxes[a].h <= l->height);
+        if (boxes[a].x < 0 || boxes[a].y < 0 || boxes[a].x + boxes[a].w > l->width ||
+            boxes[a].y + boxes[a].h > l->height)
+            return "a box outside the sheet";
         for (int b = 0; b < a; b++)
-            assert_false(overlap(boxes[a], boxes[b]));
+            if (overlap(boxes[a], boxes[b]))
+                return "boxes that overlap";
     }
-    for (int k = 0; k < l->count; k++)
-        check_panel(&need->panels[k], &l->panels[k]);
+    return NULL;
+}
+
+/* NULL, or what is wrong with the layout of these needs; *refused: there is none. */
+static const char *layout_fault(const LayoutNeed *need, bool *refused)
+{
+    Layout      l;
+    const char *fault;
+
+    *refused = !layout_make(need, &l, NULL);
+    if (*refused)
+        return NULL;
+    fault = l.width == need->width ? boxes_fault(&l) : "another width";
+    for (int k = 0; !fault && k < l.count; k++)
+        fault = panel_fault(&need->panels[k], &l.panels[k]);
+    layout_free(&l);
+    return fault;
+}
+
+static LayoutNeed random_layout(Rng *rng, PanelNeed *panels)
+{
+    LayoutNeed need = { .width = 300 + (int)rng_below(rng, 2500), .margin = 12, .gap = 30,
+                        .fine = 2, .strip = 40, .panels = panels };
+
+    need.count = 1 + (int)rng_below(rng, MOST_PANELS);
+    need.cols = 1 + (int)rng_below(rng, (uint64_t)need.count);
+    need.rows = (need.count + need.cols - 1) / need.cols;
+    need.title_h = (int)rng_below(rng, 2) * 50;
+    need.footer_h = (int)rng_below(rng, 2) * 50;
+    need.caption_h = (int)rng_below(rng, 2) * 50;
+    for (int k = 0; k < need.count; k++)
+        panels[k] = random_need(rng);
+    return need;
+}
+
+/* Change `at` that makes needs smaller; false: it changes nothing, or there are no more of them. */
+static bool make_smaller(LayoutNeed *need, PanelNeed *panels, int at, bool *more)
+{
+    int *const     words[] = { &need->title_h, &need->footer_h, &need->caption_h };
+    const int      own = at - 5, k = own / 9;
+    int *const     of[] = { &panels[k].title_h, &panels[k].row_axis_w, &panels[k].col_axis_h,
+                            &panels[k].row_labels_w, &panels[k].col_labels_h, &panels[k].bar_w,
+                            &panels[k].caption_h };
+    int64_t *const sides[] = { &panels[k].rows, &panels[k].cols };
+    int           *word = at < 3 ? words[at] : at >= 5 && own % 9 < 7 ? of[own % 9] : NULL;
+    int64_t       *side = at >= 5 && own % 9 >= 7 ? sides[own % 9 - 7] : NULL;
+    LayoutNeed     before = *need;
+
+    *more = own < 9 * need->count;
+    if (!*more)
+        return false;
+    if (word)
+        *word = 0;
+    else if (side)
+        *side /= *side > 1 ? 2 : 1;
+    else if (at == 3)
+        need->width -= need->width / 8;
+    else if (need->count > 1)
+        need->count--;
+    need->cols = need->cols < need->count ? need->cols : need->count;
+    need->rows = (need->count + need->cols - 1) / need->cols;
+    return word || side || memcmp(&before, need, sizeof(before)) != 0;
+}
+
+/* The needs without all that the fault can do without, printed. */
+static void tell_smallest(LayoutNeed need, PanelNeed *panels)
+{
+    bool more = true, refused;
+
+    for (int at = 0; more; at++) {
+        LayoutNeed kept = need;
+        PanelNeed  kept_panels[MOST_PANELS];
+
+        memcpy(kept_panels, panels, sizeof(kept_panels));
+        if (!make_smaller(&need, panels, at, &more))
+            continue;
+        if (!layout_fault(&need, &refused)) {
+            need = kept;
+            memcpy(panels, kept_panels, sizeof(kept_panels));
+        } else if (memcmp(&kept, &need, sizeof(need)) != 0 ||
+                   memcmp(kept_panels, panels, sizeof(kept_panels)) != 0) {
+            at = -1;
+        }
+    }
+    fprintf(stderr, "width %d, %d x %d panels, title %d, footer %d, caption %d\n", need.width,
+            need.rows, need.cols, need.title_h, need.footer_h, need.caption_h);
+    for (int k = 0; k < need.count; k++)
+        fprintf(stderr, "  %d x %d, title %d, axes %d %d, labels %d %d, bar %d, caption %d\n",
+                (int)panels[k].rows, (int)panels[k].cols, panels[k].title_h, panels[k].row_axis_w,
+                panels[k].col_axis_h, panels[k].row_labels_w, panels[k].col_labels_h,
+                panels[k].bar_w, panels[k].caption_h);
+    fail_msg("%s", layout_fault(&need, &refused));
 }
 
 TEST(random_layouts_keep_the_promises)
@@ -86,29 +180,17 @@ TEST(random_layouts_keep_the_promises)
     int made = 0;
 
     for (int trial = 0; trial < 2000; trial++) {
-        PanelNeed  panels[MOST_PANELS];
-        LayoutNeed need = { .width = 300 + (int)rng_below(&rng, 2500), .margin = 12, .gap = 30,
-                            .fine = 2, .strip = 40, .panels = panels };
-        Layout     l;
+        PanelNeed  panels[MOST_PANELS] = { 0 };
+        LayoutNeed need = random_layout(&rng, panels);
+        bool       refused;
 
-        need.count = 1 + (int)rng_below(&rng, MOST_PANELS);
-        need.cols = 1 + (int)rng_below(&rng, (uint64_t)need.count);
-        need.rows = (need.count + need.cols - 1) / need.cols;
-        need.title_h = (int)rng_below(&rng, 2) * 50;
-        need.footer_h = (int)rng_below(&rng, 2) * 50;
-        need.caption_h = (int)rng_below(&rng, 2) * 50;
-        for (int k = 0; k < need.count; k++)
-            panels[k] = random_need(&rng);
-        if (!layout_make(&need, &l, NULL))
-            continue;
-        made++;
-        check_layout(&need, &l);
-        layout_free(&l);
+        if (layout_fault(&need, &refused))
+            tell_smallest(need, panels);
+        made += !refused;
     }
     assert_true(made > 1000);
 }
 
-/* The name of a bar reaches above its panel: a bare panel's title leaves it that room. */
 TEST(titles_of_bare_panels_keep_clear_of_the_bar)
 {
     PanelNeed  panels[4];

@@ -787,4 +787,44 @@ TEST(a_band_is_an_area_between_two_points)
     figure_free(figure);
 }
 
+/* Thin lines in ink of the SVG, `along` the x axis or the y axis. */
+static int short_ticks(const char *svg, bool along)
+{
+    double x1, y1, x2, y2;
+    int    wide, end = 0, count = 0;
+
+    for (const char *at = svg; (at = strstr(at, "<line ")) != NULL; at++, end = 0)
+        if (sscanf(at, "<line x1=\"%lf\" y1=\"%lf\" x2=\"%lf\" y2=\"%lf\" stroke-width=\"%d\" "
+                       "stroke=\"#141414\"%n", &x1, &y1, &x2, &y2, &wide, &end) == 5 &&
+            end && wide == 1)
+            count += along ? x1 == x2 && fabs(y2 - y1) < 8 : y1 == y2 && fabs(x2 - x1) < 8;
+    return count;
+}
+
+TEST(both_axes_have_short_ticks)
+{
+    for (int log = 0; log < 2; log++) {
+        Plot       *plot = new_plot();
+        PlotSeries *s = add(plot, CURVE_LINE, 3, (double[]){ 1, 10, 100 });
+        PngOptions  options = { .dpi = 300 };
+        Error       err = ERROR_INIT;
+        Figure     *figure = figure_new(1, &err);
+        Text        svg = { 0 };
+
+        memcpy(s->x, (double[]){ 1, 30, 1000 }, 3 * sizeof(double));
+        plot->x.log = plot->y.log = log;
+        plot_settle(plot);
+        panel_init_plot(&figure->panels[0], plot, "decades");
+        CHECK(figure_file(figure, FORMAT_SVG_FILE, &options, &svg, &err), "%s", err.text);
+        for (int along = 0; along < 2; along++) {
+            int count = short_ticks(text_str(&svg), along);
+
+            CHECK(log ? count >= (along ? 28 : 19) : !count, "%s axis: %d", along ? "x" : "y",
+                  count);
+        }
+        text_free(&svg);
+        figure_free(figure);
+    }
+}
+
 SUITE(NULL, NULL)

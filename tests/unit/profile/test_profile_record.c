@@ -351,4 +351,128 @@ TEST(records_of_several_versions_are_named)
     check_versions("7", "7", "records of version 7: this program knows versions up to 1");
 }
 
+/* ---- any record comes back ------------------------------------------------------------------- */
+
+/* Any double but NaN and infinities, also the least and the largest. */
+static double any_double(Rng *rng)
+{
+    double value;
+
+    do {
+        uint64_t bits = rng_next(rng);
+
+        memcpy(&value, &bits, sizeof(value));
+    } while (!isfinite(value));
+    return value;
+}
+
+/* Quotes, characters of two and of four bytes.  A reader takes control characters out. */
+static void any_text(Rng *rng, char *out, size_t size)
+{
+    static const char *const parts[] = { "a", "\"", "\\", "/", "\xC3\xA9",
+                                         "\xF0\x9F\x98\x80", " ", "{", "," };
+    size_t count = rng_below(rng, 6);
+
+    strcpy(out, "x"); /* none is empty */
+    for (size_t i = 0; i < count && strlen(out) + 5 < size; i++)
+        strcat(out, parts[rng_below(rng, sizeof(parts) / sizeof(*parts))]);
+}
+
+static Record any_record(Rng *rng)
+{
+    Record r = { .device = "cpu", .n = (int64_t)(rng_next(rng) >> 12),
+                 .heads = 1 + (int64_t)rng_below(rng, 99), .d = (int64_t)rng_below(rng, 9),
+                 .seed = rng_next(rng) >> 1, .threads = 1 + (int)rng_below(rng, 64),
+                 .causal = rng_below(rng, 2),
+                 .quality = { .worst_query = -1, .worst_head = -1 } };
+    Number *const numbers[] = { &r.cpu_ms, &r.quality.mass_mean, &r.quality.output_error };
+
+    any_text(rng, r.mechanism, sizeof(r.mechanism));
+    any_text(rng, r.position, sizeof(r.position));
+    any_text(rng, r.input, sizeof(r.input));
+    r.params = strdup("{}");
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+        if (rng_below(rng, 4))
+            *numbers[i] = number_of(any_double(rng));
+    r.time = (Timing){ .count = 1, .samples = calloc(1, sizeof(double)),
+                       .median = number_of(any_double(rng)) };
+    r.time.samples[0] = r.time.median.value;
+    return r;
+}
+
+static bool same_number(const ResultRow *row, const char *path, Number number)
+{
+    Number got = row_number(row, path);
+
+    return got.valid == number.valid && (!number.valid || got.value == number.value);
+}
+
+/* NULL, or what of the record is another after it was written and read. */
+static const char *lost_of(const Record *r)
+{
+    Results     rows = { 0 };
+    Text        line = { 0 };
+    Json        json = jsonw_to(&line);
+    Error       err = ERROR_INIT;
+    const char *lost = NULL;
+    ResultRow  *row;
+
+    record_json(r, &json);
+    if (!text_ok(&line) || strchr(text_str(&line), '\n') ||
+        !results_add(&rows, text_str(&line), line.length, 0, &err) || rows.count != 1)
+        lost = "the line";
+    row = rows.rows;
+    if (!lost && (row->n != r->n || row->d != r->d || row->heads != r->heads ||
+                  row->causal != r->causal || row->threads != r->threads ||
+                  row->seed != (int64_t)r->seed))
+        lost = "a whole number";
+    if (!lost && (strcmp(row->mechanism, r->mechanism) != 0 ||
+                  strcmp(row->position, r->position) != 0 || strcmp(row->source, r->input) != 0))
+        lost = "a text";
+    if (!lost && !(same_number(row, "cpu_ms", r->cpu_ms) &&
+                   same_number(row, "time_ms.median", r->time.median) &&
+                   same_number(row, "quality.mass_mean", r->quality.mass_mean) &&
+                   same_number(row, "quality.output_error", r->quality.output_error)))
+        lost = "a number";
+    text_free(&line);
+    results_free(&rows);
+    return lost;
+}
+
+/* One byte less in a text of the record, that loses the same. */
+static bool make_shorter(Record *r)
+{
+    char *const texts[] = { r->mechanism, r->position, r->input };
+    const char *lost = lost_of(r);
+
+    for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
+        for (size_t at = 1; texts[k][at]; at++) {
+            char kept[128];
+
+            snprintf(kept, sizeof(kept), "%s", texts[k]);
+            memmove(texts[k] + at, texts[k] + at + 1, strlen(texts[k] + at));
+            if (lost_of(r) == lost)
+                return true;
+            memcpy(texts[k], kept, strlen(kept) + 1);
+        }
+    return false;
+}
+
+TEST(any_record_comes_back)
+{
+    Rng rng = rng_named(5, "records");
+
+    for (int i = 0; i < 500; i++) {
+        Record      r = any_record(&rng);
+        const char *lost = lost_of(&r);
+
+        while (lost && make_shorter(&r))
+            continue;
+        CHECK(!lost, "record %d: %s is lost: n %lld, seed %llu, '%s', '%s', '%s', %.17g ms", i,
+              lost, (long long)r.n, (unsigned long long)r.seed, r.mechanism, r.position, r.input,
+              r.time.median.value);
+        record_free(&r);
+    }
+}
+
 SUITE(NULL, NULL)
