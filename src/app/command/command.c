@@ -398,8 +398,7 @@ static bool docs_man(Text *out)
     }
     text_add(out,
              ".SH EXIT STATUS\n0 done, 1 the run failed, 2 usage, 3 a check found a difference, "
-             "4 diff could judge the time of no point, 5 not enough memory, 130 interrupted.\n"
-             ".SH ENVIRONMENT\n.TP\n"
+             "4 diff could judge the time of no point, 130 interrupted.\n.SH ENVIRONMENT\n.TP\n"
              ".B NO_COLOR\nno colours when not empty.\n"
              ".TP\n.B TERM, LC_ALL\nno sequences on a dumb terminal; plain ASCII on one whose "
              "locale is not UTF-8 (files and pipes have UTF-8 everywhere).\n"
