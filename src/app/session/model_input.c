@@ -25,7 +25,7 @@ static size_t path_length(const char *spec)
     size_t      length = strlen(spec);
     const char *open = length && spec[length - 1] == ']' ? strrchr(spec, '[') : NULL;
 
-    return open && open > spec ? (size_t)(open - spec) : length;
+    return open ? (size_t)(open - spec) : length;
 }
 
 static bool is_sample_model(const char *path)
