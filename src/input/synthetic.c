@@ -26,8 +26,9 @@ bool load_no_memory(Error *err, const char *what, int64_t bytes, const InputChoi
         return error_set(err, ERR_NOMEM, "%s: not enough memory for %s; the limit is %s (take "
                          "fewer positions)", what, format_bytes(bytes, need, sizeof(need)),
                          format_bytes(load_limit(choice), limit, sizeof(limit)));
-    return error_set(err, ERR_NOMEM, "not enough memory: %s would need %s; the limit is %s (take fewer "
-                     "positions, or raise it with --mem)", what, format_bytes(bytes, need, sizeof(need)),
+    return error_set(err, ERR_NOMEM, "not enough memory: %s would need %s; the limit is %s (take "
+                     "fewer positions, or raise it with --mem)", what,
+                     format_bytes(bytes, need, sizeof(need)),
                      format_bytes(load_limit(choice), limit, sizeof(limit)));
 }
 
