@@ -375,38 +375,6 @@ void picture_caption_steps(Figure *figure, const Result *result, const PictureOp
                        false);
 }
 
-#define NAMES_ALONE 12  /* tensors of one origin in a caption */
-#define NAMES_AMONG 4   /* the same, of a figure with several panels */
-
-/* The seed that the caption says. */
-static uint64_t caption_seed(const Result *result)
-{
-    const char *seed = strstr(result->input->name, "seed=");
-
-    return !strncmp(result->input->name, "synthetic:", strlen("synthetic:")) && seed
-               ? strtoull(seed + strlen("seed="), NULL, 10)
-               : result->run->seed;
-}
-
-/* "projection drawn at random; b1 from a file": where the tensors of the pictures come from.
- * Returns whether there are any. */
-static bool add_tensor_origins(const PanelChoice *panels, int count, Text *out)
-{
-    const Run **runs = calloc(2 * (size_t)count, sizeof(Run *)); /* with the subtracted runs */
-    size_t      before = out->length;
-    int         found = 0;
-
-    for (int i = 0; runs && i < count; i++) {
-        runs[found++] = panels[i].result->run;
-        if (panels[i].minus)
-            runs[found++] = panels[i].minus->run;
-    }
-    origins_in_words(runs, found, count > 1 ? NAMES_AMONG : NAMES_ALONE,
-                     caption_seed(panels[0].result), out);
-    free(runs);
-    return out->length > before;
-}
-
 static bool is_pattern(const Panel *panel)
 {
     const View *view = panel->view;
@@ -524,7 +492,7 @@ static void caption_pictures(Figure *figure, const PanelChoice *panels, int coun
                              const PictureOptions *options, const Differing *d, int64_t head)
 {
     Text tensors = { 0 }, out = { 0 };
-    bool any = add_tensor_origins(panels, count, &tensors);
+    bool any = panels_origins(panels, count, &tensors);
 
     if (options->caption && !*options->caption)
         any = false;

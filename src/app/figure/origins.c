@@ -1,5 +1,6 @@
 /* origins.c -- where the tensors of a picture come from, in words; see picture.h. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/figure/picture.h"
@@ -206,4 +207,34 @@ void origins_in_words(const Run *const *runs, int count, int most, uint64_t seed
 {
     add_origins((Runs){ .runs = runs, .count = count, .most = most, .words = true, .seed = seed },
                 out);
+}
+
+#define NAMES_ALONE 12  /* tensors of one origin in a caption */
+#define NAMES_AMONG 4   /* the same, of a figure with several panels */
+
+/* The seed that the caption says. */
+static uint64_t caption_seed(const Result *result)
+{
+    const char *seed = strstr(result->input->name, "seed=");
+
+    return !strncmp(result->input->name, "synthetic:", strlen("synthetic:")) && seed
+               ? strtoull(seed + strlen("seed="), NULL, 10)
+               : result->run->seed;
+}
+
+bool panels_origins(const PanelChoice *panels, int count, Text *out)
+{
+    const Run **runs = calloc(2 * (size_t)count, sizeof(Run *)); /* with the subtracted runs */
+    size_t      before = out->length;
+    int         found = 0;
+
+    for (int i = 0; runs && i < count; i++) {
+        runs[found++] = panels[i].result->run;
+        if (panels[i].minus)
+            runs[found++] = panels[i].minus->run;
+    }
+    origins_in_words(runs, found, count > 1 ? NAMES_AMONG : NAMES_ALONE,
+                     caption_seed(panels[0].result), out);
+    free(runs);
+    return out->length > before;
 }

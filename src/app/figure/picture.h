@@ -269,6 +269,9 @@ void origins_of_runs(const Run *const *runs, int count, int most, Text *out);
  * fitted to the input; Linformer (2 parameters) drawn at random, seed 7".  Symbols are only
  * counted, and random blocks say themselves that they are random. */
 void origins_in_words(const Run *const *runs, int count, int most, uint64_t seed, Text *out);
+/* "projection drawn at random; b1 from a file": where the tensors of the pictures come from.
+ * Returns whether there are any. */
+bool panels_origins(const PanelChoice *panels, int count, Text *out);
 /* "MiniLM, text english.txt, at most 96 tokens". */
 void input_reader_words(const Input *input, Text *out);
 /* Appends the program's words as a reader's: "random blocks" for "random_blocks", "window 5" for
