@@ -1,7 +1,8 @@
 # Measures the words and matrices of one SVG drawn with --letters text.
 #
-# No two boxes of words overlap, none leaves the page, and matrices side by side have one size
-# (even=1: the figure's matrices all have the same entries).  Prints one line for each fault.
+# No two boxes of words overlap, none leaves the page, and frames side by side have one height, matrices
+# and plots alike; with even=1 one width too (the figure's matrices have the same shape).  With together=1 all
+# matrices have lines between their cells, or none has.  Prints one line for each fault.
 
 function attribute(name,    at, rest) {
     at = index($0, " " name "=\"")
@@ -18,10 +19,30 @@ function attribute(name,    at, rest) {
 # A narrow image is a colour bar: the matrices that are compared are square.
 /<image / && attribute("width") * 1.5 > attribute("height") + 0 {
     images++
-    top[images] = attribute("y")
-    image_w[images] = attribute("width")
-    image_h[images] = attribute("height")
+    left[images] = attribute("x") + 0
+    top[images] = attribute("y") + 0
+    image_w[images] = attribute("width") + 0
+    image_h[images] = attribute("height") + 0
 }
+
+# Two rects of one x and width, one below the other, are the upper and the lower edge of a frame.
+/<rect / {
+    x = attribute("x") + 0; y = attribute("y") + 0; w = attribute("width") + 0; h = attribute("height") + 0
+    if (h <= 6 && w > 60 && x == edge_x && w == edge_w && h == edge_h && y > edge_y) {
+        frames++
+        frame_x[frames] = x; frame_y[frames] = edge_y; frame_w[frames] = w; frame_h[frames] = y + h - edge_y
+    }
+    edge_x = x; edge_y = y; edge_w = w; edge_h = h
+}
+
+# A vertical line that is as high as the image that it is in stands between cells.
+/<line / && attribute("x1") == attribute("x2") {
+    for (i = 1; i <= images; i++)
+        if (attribute("x1") + 0 > left[i] && attribute("x1") + 0 < left[i] + image_w[i] && attribute("y1") + 0 == top[i])
+            rules[i]++
+}
+
+function differ(a, b) { return a - b > 1 || b - a > 1 }
 
 # A line of letters reaches from its descenders to the height of a capital letter.
 /<text / {
@@ -56,10 +77,17 @@ END {
             if (x0[i] < x1[k] - 1 && x0[k] < x1[i] - 1 && y0[i] < y1[k] - 1 && y0[k] < y1[i] - 1)
                 printf "'%s' overlaps '%s'\n", name[i], name[k]
     }
+    for (i = 2; i <= frames; i++)
+        for (k = 1; k < i; k++)
+            if (frame_x[i] != frame_x[k] && !differ(frame_y[i], frame_y[k]) &&
+                (differ(frame_h[i], frame_h[k]) || (even && differ(frame_w[i], frame_w[k]))))
+                printf "frames of a row: %s x %s and %s x %s\n", frame_w[i], frame_h[i], frame_w[k], frame_h[k]
+    for (i = 2; together && i <= images; i++)
+        if (!rules[i] != !rules[1])
+            printf "%d and %d lines between cells\n", rules[1], rules[i]
     for (i = 2; even && i <= images; i++)
         for (k = 1; k < i; k++)
-            if (top[i] == top[k] && (image_w[i] - image_w[k] > 1 || image_w[k] - image_w[i] > 1 ||
-                                     image_h[i] - image_h[k] > 1 || image_h[k] - image_h[i] > 1))
+            if (top[i] == top[k] && (differ(image_w[i], image_w[k]) || differ(image_h[i], image_h[k])))
                 printf "matrices of a row: %s x %s and %s x %s\n", image_w[i], image_h[i],
                        image_w[k], image_h[k]
 }

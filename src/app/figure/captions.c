@@ -231,7 +231,14 @@ static void add_argument(const char *name, size_t length, const char *value, siz
         text_addf(out, ", %.*s %.*s", (int)length, name, (int)bytes, value);
 }
 
-void generated_words(const char *name, Text *out)
+/* Where only allowed pairs are drawn, the size of the vectors is of no use either. */
+static bool is_for_readers(const char *argument, bool pairs)
+{
+    return strncmp(argument, "match=", 6) != 0 && strncmp(argument, "heads=", 6) != 0 &&
+           !(pairs && !strncmp(argument, "d=", 2));
+}
+
+void generated_words(const char *name, bool pairs, Text *out)
 {
     const char *kind = strchr(name, ':') + 1, *at = kind + strcspn(kind, "(");
 
@@ -245,7 +252,7 @@ void generated_words(const char *name, Text *out)
         if (*at != '=')
             continue;
         bytes = strcspn(at + 1, ",)");
-        if (strncmp(first, "match=", 6) != 0 && strncmp(first, "heads=", 6) != 0)
+        if (is_for_readers(first, pairs))
             add_argument(first, length, at + 1, bytes, out);
         at += 1 + bytes;
     }
@@ -321,8 +328,10 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     text_free(&title);
 }
 
-/* Describes the data; a generator's text holds the rest.  head -1: all. */
-static void caption_figure(Figure *figure, const Result *result, const Differing *d, int64_t head)
+/* Describes the data; a generator's text holds the rest.  head -1: all; pairs: only allowed pairs
+ * are drawn. */
+static void caption_figure(Figure *figure, const Result *result, const Differing *d, int64_t head,
+                           bool pairs)
 {
     const Run   *run = result->run;
     const Input *input = result->input;
@@ -343,7 +352,7 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
     if (run->spec.position && !d->position)
         snprintf(position, sizeof(position), ", position %s", run->spec.position->name);
     if (generated) {
-        generated_words(input->name, &words);
+        generated_words(input->name, pairs, &words);
         snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", text_str(&words), heads,
                  position, causal ? ", causal" : "");
         text_free(&words);
@@ -362,28 +371,8 @@ void picture_caption_steps(Figure *figure, const Result *result, const PictureOp
     if (options->caption)
         snprintf(figure->caption, sizeof(figure->caption), "%s", options->caption);
     else
-        caption_figure(figure, result, &(Differing){ 0 }, options->head < 0 ? 0 : options->head);
-}
-
-#define NAMES_ALONE 12  /* tensors of one origin in a caption */
-#define NAMES_AMONG 4   /* the same, of a figure with several panels */
-
-/* "; w1, w2: random seed 7; b1: file": where the tensors of the pictures come from.  Returns
- * whether there are any. */
-static bool add_tensor_origins(const PanelChoice *panels, int count, Text *out)
-{
-    const Run **runs = calloc(2 * (size_t)count, sizeof(Run *)); /* with the subtracted runs */
-    size_t      before = out->length;
-    int         found = 0;
-
-    for (int i = 0; runs && i < count; i++) {
-        runs[found++] = panels[i].result->run;
-        if (panels[i].minus)
-            runs[found++] = panels[i].minus->run;
-    }
-    origins_in_words(runs, found, count > 1 ? NAMES_AMONG : NAMES_ALONE, out);
-    free(runs);
-    return out->length > before;
+        caption_figure(figure, result, &(Differing){ 0 }, options->head < 0 ? 0 : options->head,
+                       false);
 }
 
 static bool is_pattern(const Panel *panel)
@@ -394,13 +383,30 @@ static bool is_pattern(const Panel *panel)
            (view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS);
 }
 
+static bool shows_pairs(const Figure *figure)
+{
+    for (int i = 0; i < figure->count; i++)
+        if (!is_pattern(&figure->panels[i]))
+            return false;
+    return true;
+}
+
+/* What a size counts: "global token"; NULL: its name says it. */
+static const char *counted_of(const Param *param, bool blocks)
+{
+    if (!strcmp(param->name, "global"))
+        return blocks ? "global block" : "global token";
+    if (!strcmp(param->name, "random"))
+        return blocks ? "random block" : "random key";
+    return NULL;
+}
+
 /* ", window 3" or ", 2 global tokens"; nothing of a size that changes nothing, or that the title
  * names. */
 static void add_size(const Param *param, const void *values, const Assignments *given, bool blocks,
                      const char *before, Text *out)
 {
-    bool        global = !strcmp(param->name, "global");
-    const char *value;
+    const char *counted = counted_of(param, blocks), *value;
     Text        text = { 0 };
 
     if (strstr(param->name, "iter")) /* how exactly it is computed is no size */
@@ -408,11 +414,11 @@ static void add_size(const Param *param, const void *values, const Assignments *
     params_print(param, values, &text);
     value = text_str(&text);
     if (isdigit((unsigned char)*value) && strcmp(value, "0") != 0 &&
-        (global || strcmp(value, "1") != 0) && !assignments_find(given, param->name)) {
+        (counted || strcmp(value, "1") != 0) && !assignments_find(given, param->name)) {
         text_add(out, before);
-        if (global) {
-            text_addf(out, "%s global %s%s", value, blocks ? "block" : "token",
-                      strcmp(value, "1") ? "s" : "");
+        if (counted) {
+            text_addf(out, "%s %s%s%s", value, counted, strcmp(value, "1") ? "s" : "",
+                      strcmp(param->name, "random") ? "" : " a row");
         } else {
             picture_words(param->name, out);
             text_addf(out, " %s", value);
@@ -421,7 +427,7 @@ static void add_size(const Param *param, const void *values, const Assignments *
     text_free(&text);
 }
 
-/* "window 3, 2 global tokens, random 3": the sizes of a mechanism's pattern. */
+/* "window 3, 2 global tokens, 3 random keys a row": the sizes of a mechanism's pattern. */
 static void add_sizes(const Result *result, Text *out)
 {
     const Request   *request = &result->request;
@@ -486,14 +492,14 @@ static void caption_pictures(Figure *figure, const PanelChoice *panels, int coun
                              const PictureOptions *options, const Differing *d, int64_t head)
 {
     Text tensors = { 0 }, out = { 0 };
-    bool any = add_tensor_origins(panels, count, &tensors);
+    bool any = panels_origins(panels, count, &tensors);
 
     if (options->caption && !*options->caption)
         any = false;
     else if (options->caption)
         text_addf(&out, "%s%s", options->caption, any ? "; " : "");
     if (!options->caption || any) {
-        caption_figure(figure, panels[0].result, d, head);
+        caption_figure(figure, panels[0].result, d, head, shows_pairs(figure));
         text_add(&out, figure->caption);
     }
     size_panels(figure, panels, count, options->caption ? NULL : &out);

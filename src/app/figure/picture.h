@@ -183,8 +183,8 @@ bool picture_all_heads(const Panel *panel);
 void picture_view_name(const Run *run, const View *view, Text *out);
 /* A generator's name, "synthetic:normal(n=48, d=64, heads=1, seed=0, match=12)", for readers:
  * "random normal input, n = 48, d = 64, seed 0".  They need neither one head nor how it makes
- * matches. */
-void generated_words(const char *name, Text *out);
+ * matches, nor d where only allowed pairs are drawn. */
+void generated_words(const char *name, bool pairs, Text *out);
 /* "BigBird, window 5" of "bigbird(window=5)"; a stack, and settings with brackets or texts in them,
  * stay as they are. */
 void mechanism_words(const Mechanism *m, const char *name, Text *out);
@@ -265,8 +265,13 @@ bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel
  * random seed 7"); nothing for runs without such tensors.  Several mechanisms: "performer
  * (projection), rfa (projection): random seed 0". */
 void origins_of_runs(const Run *const *runs, int count, int most, Text *out);
-/* The same for readers of a figure: names of mechanisms, and symbols only counted. */
-void origins_in_words(const Run *const *runs, int count, int most, Text *out);
+/* The same for readers of a figure whose caption says this seed: "centroids drawn at random or
+ * fitted to the input; Linformer (2 parameters) drawn at random, seed 7".  Symbols are only
+ * counted, and random blocks say themselves that they are random. */
+void origins_in_words(const Run *const *runs, int count, int most, uint64_t seed, Text *out);
+/* "projection drawn at random; b1 from a file": where the tensors of the pictures come from.
+ * Returns whether there are any. */
+bool panels_origins(const PanelChoice *panels, int count, Text *out);
 /* "MiniLM, text english.txt, at most 96 tokens". */
 void input_reader_words(const Input *input, Text *out);
 /* Appends the program's words as a reader's: "random blocks" for "random_blocks", "window 5" for

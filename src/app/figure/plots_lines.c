@@ -277,16 +277,30 @@ static bool point_of(const Record *r, int stage, double *intensity, double *rate
     return p.intensity.valid && p.rate.valid;
 }
 
-/* A stage of the same name came before: another iteration. */
-static bool is_named(const Record *r, int at)
+/* Number of points from stage `from` to before `to` that have the name of stage `at`. */
+static int count_named(const Record *r, int at, int from, int to)
 {
     double ignored;
+    int    count = 0;
 
-    for (int k = 0; k < at; k++)
-        if (!strcmp(r->stages[k].name, r->stages[at].name) &&
-            point_of(r, k, &ignored, &ignored))
-            return true;
-    return false;
+    for (int k = from; k < to; k++)
+        count += !strcmp(r->stages[k].name, r->stages[at].name) &&
+                 point_of(r, k, &ignored, &ignored);
+    return count;
+}
+
+/* The first of a stage's points is named for all: "combine, 4 times". */
+static void name_point(const Record *r, int at, char *text, size_t size)
+{
+    int  later = count_named(r, at, at + 1, r->stage_count);
+    Text name = { 0 };
+
+    if (!count_named(r, at, 0, at))
+        text_add(&name, r->stages[at].name);
+    if (name.length && later)
+        text_addf(&name, ", %d times", later + 1);
+    snprintf(text, size, "%s", text_str(&name));
+    text_free(&name);
 }
 
 /* Returns how many stages had no place; -1: no memory. */
@@ -309,8 +323,7 @@ static int add_points(Plot *plot, const PlotSubject *subject)
         s->y[at] = rate;
         if (record_is_oversubscribed(r) && !plot_busy(s, at))
             return -1;
-        snprintf(s->labels[at++], sizeof(s->labels[0]), "%s",
-                 is_named(r, i) ? "" : r->stages[i].name);
+        name_point(r, i, s->labels[at++], sizeof(s->labels[0]));
     }
     return stages - count;
 }

@@ -319,7 +319,7 @@ static void caption_input(const Study *study, Text *out)
     generated = !strncmp(r->input->name, "synthetic:", strlen("synthetic:"));
     text_add(out, "; ");
     if (generated) {
-        generated_words(r->input->name, out);
+        generated_words(r->input->name, false, out);
     } else {
         input_reader_words(r->input, out);
         text_addf(out, ", n = %lld", (long long)r->run->n);

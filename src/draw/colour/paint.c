@@ -263,11 +263,26 @@ static double brightness(const Panel *panel, Region r)
     return count ? sum / (double)count : -1;
 }
 
-static Rgb grey_of(double light)
+static Rgb grey_level(double light)
 {
     uint8_t g = (uint8_t)lround(255 * (light < 0 ? 0 : light > 1 ? 1 : light));
 
     return (Rgb){ g, g, g };
+}
+
+#define PALE 0.9 /* brightness of a black pixel in print */
+
+/* In print, where values are greys too, every pixel is lighter than the least value. */
+static Rgb grey_of(const Panel *panel, double light)
+{
+    if (panel->hues == HUES_PRINT)
+        light = PALE + (1 - PALE) * light;
+    return grey_level(light);
+}
+
+Rgb picture_grey(Hues hues)
+{
+    return hues == HUES_PRINT ? grey_level(PALE) : PICTURE_GREY;
 }
 
 bool panel_lets_through(const Panel *panel, double t)
@@ -297,16 +312,16 @@ static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, in
         return;
     }
     if (through) { /* characters cannot show both: they are the value's */
-        paint->rgb = grey_of(light);
+        paint->rgb = grey_of(panel, light);
     } else if (grid->cells[row * grid->cols + col].any) {
         if (panel_style(panel) == STYLE_CAUSE &&
             grid->cells[row * grid->cols + col].cause == COMPONENT_OTHER)
             paint->rgb = PICTURE_OTHER;
         /* colours of a bar are whole: a tinted one would be another value's */
-        if (panel->pixels && panel_style(panel) != STYLE_VALUE)
-            paint->rgb = colour_mix(grey_of(light), paint->rgb, TINT_SHARE);
+        if (panel->pixels && panel_style(panel) != STYLE_VALUE && panel->hues != HUES_PRINT)
+            paint->rgb = colour_mix(grey_of(panel, light), paint->rgb, TINT_SHARE);
     } else {
-        paint->rgb = grey_of(panel->pixels ? light : dark ? UNKNOWN_DARK : UNKNOWN_LIGHT);
+        paint->rgb = grey_of(panel, panel->pixels ? light : dark ? UNKNOWN_DARK : UNKNOWN_LIGHT);
         paint->ascii = shades[lround(light * ((int)sizeof(shades) - 2))];
         paint->level = 1;
     }

@@ -164,6 +164,8 @@ const char *panel_quantity(const Panel *panel);
 #define PICTURE_GREY     ((Rgb){ 150, 150, 150 })
 #define PICTURE_GREY_256 246
 bool panel_lets_through(const Panel *panel, double t);
+/* The grey of a bar and of the key that stands for the picture; in print that of a black pixel. */
+Rgb  picture_grey(Hues hues);
 
 /* Colour and character of one drawn cell. */
 typedef struct Paint {

@@ -655,7 +655,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     if (present->mark && count < most)
         items[count++] = item_of("the query", PICTURE_MARK, PICTURE_MARK_256, 'Q');
     if (present->behind && count < most) {
-        items[count] = item_of("the image, where values are below 5 %", PICTURE_GREY,
+        items[count] = item_of("the image, where values are below 5 %", picture_grey(present->hues),
                                PICTURE_GREY_256, ' ');
         items[count++].page = true;
     }

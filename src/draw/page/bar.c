@@ -270,7 +270,7 @@ static void draw_gradient(Sheet *sheet, const Panel *panel, int x, int y, int wi
             rows[k] = paint.rgb;
             continue;
         }
-        rows[k] = panel_lets_through(panel, t) ? PICTURE_GREY
+        rows[k] = panel_lets_through(panel, t) ? picture_grey(panel->hues)
                                                : colour_of_value_in(panel->hues, map, t);
     }
     if (rows && height > 0)

@@ -10,6 +10,9 @@
 #define LEVEL_ROWS  8  /* and rows above and under it */
 #define FIELD_ROWS  40 /* all of a field */
 
+#define POINT_MARK  5  /* points of paper that the mark of a named point takes */
+#define LEAD_MOST   10 /* lines of words to what they name: a longer line is not followed */
+
 /* The box around words on a baseline. */
 static LabelBox words_box(const Pens *p, double x, double baseline, double width)
 {
@@ -94,7 +97,7 @@ static void name_line(void *context, const PlotSeries *line);
 static LabelDevice page_device(Pens *p)
 {
     return (LabelDevice){ .plot = p->plot, .places = &p->places, .context = p,
-                          .mark = sheet_points(p->s, 5), .point = point_at,
+                          .mark = sheet_points(p->s, POINT_MARK), .point = point_at,
                           .guide = guide_on_page, .level = level_on_page, .name = name_line };
 }
 
@@ -124,6 +127,22 @@ static const struct LevelPlaces {
 };
 #define LEVEL_PLACES ((int)(sizeof(level_places) / sizeof(*level_places)))
 
+/* Where a line from a point reaches words. */
+static void lead_end(LabelBox box, double x, double y, double *to_x, double *to_y)
+{
+    *to_x = fmin(fmax(x, box.x), box.x + box.w);
+    *to_y = fmin(fmax(y, box.y), box.y + box.h);
+}
+
+/* A line to what stands nearest on the level line from x0 to x1 at height y is short enough. */
+static bool is_led_shortly(const Pens *p, LabelBox box, double x0, double x1, double y)
+{
+    double x = fmin(fmax(box.x + box.w / 2, x0), x1), to_x, to_y;
+
+    lead_end(box, x, y, &to_x, &to_y);
+    return hypot(to_x - x, to_y - y) < (LEAD_MOST - 1) * p->s->tick;
+}
+
 /* Finds a place above or under a level line from x0 to x1 at height y, from its right end to the
  * left. */
 static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, double x1, double y,
@@ -139,17 +158,11 @@ static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, do
         *box = above;
         box->x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
         box->y += (k % 2 ? box->h + 2 * space : 0) + (k % 2 ? row : -row) * box->h;
-        if ((!places->own || is_own(p, *box, y)) && label_fits(&p->places, *box, true))
+        if (is_led_shortly(p, *box, x0, x1, y) && (!places->own || is_own(p, *box, y)) &&
+            label_fits(&p->places, *box, true))
             return true;
     }
     return false;
-}
-
-/* Where a line from a point reaches words. */
-static void lead_end(LabelBox box, double x, double y, double *to_x, double *to_y)
-{
-    *to_x = fmin(fmax(x, box.x), box.x + box.w);
-    *to_y = fmin(fmax(y, box.y), box.y + box.h);
 }
 
 static bool is_inside(const LabelBox *box, double x, double y)
@@ -158,8 +171,18 @@ static bool is_inside(const LabelBox *box, double x, double y)
 }
 
 #define LEAD_STEPS 40
+#define SAME_SPOT  2 /* lines of words: points so near are one spot */
 
-/* The line from the point to such words crosses no other words and no other point's mark. */
+/* The box is the mark of a point at the same spot. */
+static bool is_beside(const Pens *p, const LabelBox *box, double x, double y)
+{
+    double mark = sheet_points(p->s, POINT_MARK);
+
+    return fabs(box->w - mark) < 1e-6 && fabs(box->h - mark) < 1e-6 &&
+           hypot(box->x + mark / 2 - x, box->y + mark / 2 - y) < SAME_SPOT * p->s->tick;
+}
+
+/* The line from the point to such words crosses no other words and no mark elsewhere. */
 static bool lead_is_clear(const Pens *p, LabelBox box, double x, double y)
 {
     double to_x, to_y;
@@ -168,7 +191,9 @@ static bool lead_is_clear(const Pens *p, LabelBox box, double x, double y)
     for (int k = p->places.lines; k < p->places.count; k++) {
         const LabelBox *other = &p->places.taken[k];
 
-        for (int step = 0; !is_inside(other, x, y) && step < LEAD_STEPS; step++) {
+        if (is_inside(other, x, y) || is_beside(p, other, x, y))
+            continue;
+        for (int step = 0; step < LEAD_STEPS; step++) {
             double t = (double)step / LEAD_STEPS;
 
             if (is_inside(other, x + t * (to_x - x), y + t * (to_y - y)))
@@ -289,7 +314,7 @@ void pens_take_points(Pens *p)
     label_take_plot(&device);
 }
 
-#define FAR_RINGS  16 /* around a point, a line of words apart */
+#define FAR_RINGS  ((int)((LEAD_MOST - 1) / 1.25)) /* around a point, a box of words apart */
 #define FAR_PLACES 16 /* on a ring */
 
 /* The nearest free place around a point whose neighbourhood is full. */

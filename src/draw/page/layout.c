@@ -171,7 +171,8 @@ typedef struct Gutters {
     int left, right;         /* of one column of panels */
     int above, labels;       /* of a row of panels: title; labels with the axis name */
     int numbers;             /* of its matrices: labels without the axis name */
-    int matrix, caption;     /* heights in one row of panels */
+    int frame;               /* the highest in one row of panels */
+    int matrix, caption;     /* heights in the row; a matrix has its bars */
     int start;               /* x of a column, y of a row */
 } Gutters;
 
@@ -294,7 +295,7 @@ static void stretch_strips(const LayoutNeed *need, const Gutters *rows, PanelBox
 {
     for (int k = 0; k < need->count; k++) {
         const PanelNeed *p = &need->panels[k];
-        int              high = rows[k / need->cols].matrix - p->load_h;
+        int              high = rows[k / need->cols].frame;
 
         if (!is_strip(p) || boxes[k].matrix.h >= high)
             continue;
@@ -318,6 +319,7 @@ static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelB
         g->above = max_of(g->above, p->title_h);
         g->numbers = max_of(g->numbers, p->plot ? 0 : p->col_labels_h);
         g->matrix = max_of(g->matrix, boxes[k].matrix.h + p->load_h);
+        g->frame = max_of(g->frame, boxes[k].matrix.h);
         g->caption = max_of(g->caption, p->caption_h);
     }
     for (int k = 0; k < need->count; k++) {
@@ -325,6 +327,8 @@ static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelB
         Gutters         *g = &rows[k / need->cols];
 
         g->labels = max_of(g->labels, p->plot ? p->col_labels_h : p->col_axis_h + g->numbers);
+        if (is_strip(p))
+            g->matrix = max_of(g->matrix, g->frame + p->load_h);
     }
     stretch_strips(need, rows, boxes);
 }
@@ -349,8 +353,8 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     int whole = column->left + room + column->right;
 
     if (p->plot) {
-        out->rows = row->matrix;
-        h = row->matrix;
+        out->rows = row->frame;
+        h = row->frame;
     }
     x += (room - w) / 2;
     out->column_w = whole;

@@ -97,69 +97,6 @@ static void draw_matrix(Sheet *sheet, int k)
     free(skip);
 }
 
-static bool one_to_one(const Grid *g)
-{
-    return g->rows == g->region.row1 - g->region.row0 && g->cols == g->region.col1 - g->region.col0;
-}
-
-static void draw_rules(Sheet *sheet, int k)
-{
-    const SheetStyle *s = &sheet->style;
-    const PanelBoxes *b = &sheet->layout.panels[k];
-    Box               m = b->matrix;
-    const Panel      *panel = &sheet->scene.panels[k];
-    bool              tints = panel_style(panel) == STYLE_VALUE || panel->picture;
-    double            least = (tints ? 10 : 5) * s->hair, edge = s->hair / 2;
-    double            alpha = b->cell_w < 10 * s->hair ? 0.5 : 1; /* weaker than the cells */
-
-    if (!one_to_one(&sheet->scene.grids[k]) || b->cols > SHEET_GRID_MOST ||
-        b->rows > SHEET_GRID_MOST)
-        return;
-    for (int64_t c = 1; c < b->cols && b->cell_w >= least; c++) {
-        double x = m.x + layout_cell(c, b->cols, m.w) - edge;
-
-        canvas_line(sheet->canvas, x, m.y, x, m.y + m.h, s->hair, s->rule, alpha);
-    }
-    for (int64_t r = 1; r < b->rows && b->cell_h >= least; r++) {
-        double y = m.y + layout_cell(r, b->rows, m.h) - edge;
-
-        canvas_line(sheet->canvas, m.x, y, m.x + m.w, y, s->hair, s->rule, alpha);
-    }
-}
-
-/* Lines where a group of rows or columns begins, unless they would hide the cells. */
-static void draw_groups(Sheet *sheet, int k, bool rows)
-{
-    const Panel   *panel = &sheet->scene.panels[k];
-    const Grid    *g = &sheet->scene.grids[k];
-    const View    *view = panel->view;
-    Box            m = sheet->layout.panels[k].matrix;
-    bool           sorted = (rows ? panel->row_order : panel->col_order) != NULL;
-    const int64_t *first = sorted ? panel->slot_groups : rows ? view->row_groups : view->col_groups;
-    int64_t        count = sorted ? panel->slot_group_count
-                           : rows ? view->row_group_count : view->col_group_count;
-    int64_t        from = rows ? g->region.row0 : g->region.col0;
-    int64_t        size = (rows ? g->region.row1 : g->region.col1) - from;
-    int64_t        all = rows ? view_rows(view) : view_cols(view);
-    double         extent = rows ? m.h : m.w, hair = sheet->style.hair;
-    bool           strong = panel_style(panel) == STYLE_CATEGORY; /* visible among any colours */
-    double         group = count ? extent / (double)size * (double)all / (double)count : 0;
-    double         width = strong ? clamp(group / 12, hair, sheet_points(&sheet->style, 0.9))
-                                  : 2 * hair; /* thin: the cells are the content */
-
-    if (!first || group < 8 * hair)
-        return;
-    for (int64_t c = 0; c < count; c++) {
-        double at = floor((double)(first[c] - from) / (double)size * extent) - hair;
-
-        if (first[c] <= from || first[c] >= from + size)
-            continue;
-        canvas_line(sheet->canvas, rows ? m.x : m.x + at, rows ? m.y + at : m.y,
-                    rows ? m.x + m.w : m.x + at, rows ? m.y + at : m.y + m.h, width,
-                    strong ? sheet->style.ink : sheet->style.muted, 1);
-    }
-}
-
 void sheet_frame(Sheet *sheet, Box m, Rgb rgb)
 {
     double w = sheet->style.frame;
@@ -182,7 +119,7 @@ static void draw_categories(Sheet *sheet, int k)
 
     snprintf(text, sizeof(text), "%.0f", g->value_max);
     font *= fmin(1, 0.7 * b->cell_w / canvas_text_width(sheet->canvas, text, FONT_SANS, font));
-    if ((panel->view->kind != VIEW_BUCKETS && !schedule) || panel->minus || !one_to_one(g) ||
+    if ((panel->view->kind != VIEW_BUCKETS && !schedule) || panel->minus || !sheet_shows_each(g) ||
         font < sheet_points(&sheet->style, 4.4)) /* unreadable */
         return;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
@@ -385,9 +322,7 @@ static void draw_panel(Sheet *sheet, int k)
         return;
     }
     sheet_hatch(sheet, k);
-    draw_rules(sheet, k);
-    draw_groups(sheet, k, true);
-    draw_groups(sheet, k, false);
+    sheet_rules(sheet, k);
     sheet_frame(sheet, b->matrix, s->ink);
     draw_categories(sheet, k);
     sheet_marks(sheet, k);

@@ -105,9 +105,17 @@ typedef struct FlagGroup {
     char   text[96];
 } FlagGroup;
 
-static double group_end(const Sheet *sheet, const FlagGroup *g, double side)
+/* Where the numbers begin, inside the row. */
+static double group_start(const Sheet *sheet, const FlagRow *row, const FlagGroup *g)
 {
-    return g->sum / g->count + side * tick_width(sheet, g->text) / 2;
+    double wide = tick_width(sheet, g->text), x = g->sum / g->count - wide / 2;
+
+    return fmax(row->left, fmin(x, row->right - wide));
+}
+
+static double group_end(const Sheet *sheet, const FlagRow *row, const FlagGroup *g)
+{
+    return group_start(sheet, row, g) + tick_width(sheet, g->text);
 }
 
 static void group_join(FlagGroup *to, const FlagGroup *next)
@@ -127,8 +135,8 @@ static int flag_groups(const Sheet *sheet, const FlagRow *row, FlagGroup *groups
         groups[count] = (FlagGroup){ .sum = row->flags[k].at, .count = 1 };
         snprintf(groups[count].text, sizeof(groups->text), "%d", row->flags[k].number);
         count++;
-        while (count > 1 && group_end(sheet, &groups[count - 2], 1) + sheet->style.space >
-                                group_end(sheet, &groups[count - 1], -1)) {
+        while (count > 1 && group_end(sheet, row, &groups[count - 2]) + sheet->style.space >
+                                group_start(sheet, row, &groups[count - 1])) {
             group_join(&groups[count - 2], &groups[count - 1]);
             count--;
         }
@@ -141,12 +149,9 @@ static void draw_numbers(const Pens *p, const FlagRow *row, double baseline)
     FlagGroup groups[PLOT_GUIDES_MOST];
     int       count = flag_groups(p->sheet, row, groups);
 
-    for (int k = 0; k < count; k++) {
-        double wide = pens_width(p, groups[k].text), x = group_end(p->sheet, &groups[k], -1);
-
-        pens_text(p, fmax(row->left, fmin(x, row->right - wide)), baseline, groups[k].text,
+    for (int k = 0; k < count; k++)
+        pens_text(p, group_start(p->sheet, row, &groups[k]), baseline, groups[k].text,
                   p->s->muted);
-    }
 }
 
 static void draw_flags(const Pens *p, const FlagRow *row)

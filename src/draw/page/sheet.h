@@ -124,6 +124,11 @@ int    sheet_shared_key(const Sheet *sheet, PlotKeyEntry *out);
 double sheet_sign_width(const Sheet *sheet);
 void   sheet_sign(Sheet *sheet, const PlotKeyEntry *entry, double x, double middle);
 void sheet_plot(Sheet *sheet, int panel);
+/* Every entry is a cell of the grid. */
+bool   sheet_shows_each(const Grid *grid);
+/* The lines between a panel's cells, where they are wide enough; panels of cells about as wide
+ * have them together. */
+void   sheet_rules(Sheet *sheet, int panel);
 /* A frame around the box, outside it. */
 void sheet_frame(Sheet *sheet, Box box, Rgb rgb);
 /* Writes an axis' name beside a panel, centred and never cut. Where the panel is too low, the name

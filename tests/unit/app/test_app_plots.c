@@ -253,7 +253,7 @@ TEST(stages_stand_under_the_roofs)
     CHECK_NEAR(s->y[0], 2e9, 1e-12);
     CHECK_NEAR(s->x[1], 40, 1e-12);
     CHECK_NEAR(s->y[1], 2e10, 1e-12);
-    assert_string_equal(s->labels[1], "attend");
+    assert_string_equal(s->labels[1], "attend, 2 times");
     assert_string_equal(s->labels[2], ""); /* of the same name */
     assert_non_null(strstr(plot->note, "1 stage without"));
     CHECK_NEAR(roof->y[0] / roof->x[0], 1e10, 1e-9);

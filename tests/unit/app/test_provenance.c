@@ -173,6 +173,17 @@ static void assert_words(const Run *const *runs, int count, int most, const char
     text_free(&out);
 }
 
+/* For readers: no seed that the caption says, no name twice. */
+static void assert_reader_words(const Run *const *runs, int count, uint64_t seed,
+                                const char *expected)
+{
+    Text out = { 0 };
+
+    origins_in_words(runs, count, 4, seed, &out);
+    assert_string_equal(text_str(&out), expected);
+    text_free(&out);
+}
+
 TEST(origins_are_grouped)
 {
     static const char *const ids[] = { "linformer", "performer", "linformer", "full" };
@@ -195,6 +206,10 @@ TEST(origins_are_grouped)
                  "e_proj, f_proj: random seed 1; e_proj, f_proj: random seed 2");
     assert_words(runs, 4, 4, "linformer (e_proj, f_proj), performer (projection): random seed 1; "
                              "linformer (e_proj, f_proj): random seed 2");
+    assert_reader_words(&runs[1], 1, 1, "projection drawn at random");
+    assert_reader_words(&runs[1], 1, 0, "projection drawn at random, seed 1");
+    assert_reader_words((const Run *[]){ runs[0], runs[2] }, 2, 1,
+                        "2 parameters drawn at random or with seed 2");
     run_origin(made[0], "f_proj", ORIGIN_FILE);
     assert_words(&runs[0], 1, 4, "e_proj: random seed 1; f_proj: file");
     for (int i = 0; i < 4; i++) {

@@ -354,15 +354,18 @@ TEST(captions_say_the_sizes_of_a_pattern)
     const PanelChoice same[] = { { .result = bird, .spec = PANEL_SPEC_INIT },
                                  { .result = bird, .spec = panel_spec("weights") } };
 
-    assert_caption(panels, 1, NULL, true, "; window 3, 2 global tokens, random 3; random blocks:");
+    assert_caption(panels, 1, NULL, true, "; window 3, 2 global tokens, 3 random keys a row");
     assert_caption(panels + 1, 1, NULL, true, "; window 7, 1 global token");
-    assert_caption(&one, 1, NULL, true, "; 2 global blocks, random 3; random blocks:");
+    assert_caption(&one, 1, NULL, true, "; 2 global blocks, 3 random blocks a row");
+    assert_caption(panels, 1, NULL, false, "random blocks"); /* the seed is said, the cause named */
+    assert_caption(panels, 1, NULL, false, "d = ");
+    assert_caption(same, 2, NULL, true, "d = 8"); /* weights depend on it */
     assert_caption(panels, 2, NULL, false, "window");
-    assert_sizes(panels, 2, (const char *[]){ "window 3, 2 global tokens, random 3",
+    assert_sizes(panels, 2, (const char *[]){ "window 3, 2 global tokens, 3 random keys a row",
                                               "window 7, 1 global token" });
     assert_sizes(drawn, 2, (const char *[]){ "", "window 7, 1 global token" });
     assert_sizes(same, 2, (const char *[]){ "", "" });
-    assert_caption(same, 2, NULL, true, "; window 3, 2 global tokens, random 3; random blocks:");
+    assert_caption(same, 2, NULL, true, "; window 3, 2 global tokens, 3 random keys a row");
     assert_caption(panels + 1, 1, "mine", false, "window");
     result_release(bird);
     result_release(other);
@@ -397,12 +400,12 @@ TEST(captions_say_where_tensors_are_from)
                                    { .result = other, .spec = PANEL_SPEC_INIT } };
     const PanelChoice plain = { .result = fixed, .spec = PANEL_SPEC_INIT };
 
-    assert_caption(panels, 1, NULL, true, "; 2 parameters: random seed 7");
+    assert_caption(panels, 1, NULL, true, "; 2 parameters drawn at random, seed 7");
     assert_caption(panels, 1, "after a paper", true, "after a paper; ");
-    assert_caption(panels, 1, "after a paper", true, "; 2 parameters: random seed 7");
-    assert_caption(panels, 2, NULL, true, "; Linformer (2 parameters): random seed 7; Performer "
-                                          "(projection): random seed 0");
-    assert_caption(&plain, 1, NULL, false, "random seed");
+    assert_caption(panels, 1, "after a paper", true, "; 2 parameters drawn at random, seed 7");
+    assert_caption(panels, 2, NULL, true, "; Linformer (2 parameters) drawn at random, seed 7; "
+                                          "Performer (projection) drawn at random");
+    assert_caption(&plain, 1, NULL, false, "drawn");
     assert_caption(&plain, 1, "after a paper", false, ";");
     assert_caption(panels, 1, "", false, "random"); /* what is asked for empty is empty */
     assert_caption(panels, 1, "", false, ";");

@@ -124,6 +124,62 @@ static void expect_colour(const char *theme, bool there)
     text_free(&svg);
 }
 
+/* The cells of a panel over an image that are darker than all of the image; *gap: by how many
+ * L*. */
+static int span_cells(const Scene *scene, int k, double *gap)
+{
+    const Grid *g = &scene->grids[k];
+    double      image = PAPER, span = 0, limit = colour_lightness(picture_grey(HUES_PRINT)) - 0.1;
+    int         count = 0;
+
+    for (int64_t at = 0; at < g->rows * g->cols; at++) {
+        Paint  paint = panel_paint(&scene->panels[k], g, at / g->cols, at % g->cols, 256, false);
+        double light = colour_lightness(paint.rgb);
+
+        if (light < limit)
+            span = fmax(span, light);
+        else
+            image = fmin(image, light);
+        count += light < limit;
+    }
+    *gap = image - span;
+    return count;
+}
+
+/* Values and causes, the least of them too. */
+TEST(spans_stand_out_of_an_image_without_colours)
+{
+    const char *words[] = { "figure", "axial", "image-local-2d", "--input", "sample:image.png",
+                            "--span", "13,17" };
+    CellCount   cells[2] = { { 32, 32 }, { 32, 32 } };
+    Error       err = ERROR_INIT;
+    Session    *s = session_new(&err);
+    FigureRun   drawing;
+    Figure     *figure;
+    Scene       scene;
+    Call        call;
+
+    assert_true(call_parse(&call, words, 7, &err));
+    CHECK(figure_run_make(s, &call, true, &drawing, &err), "%s", err.text);
+    figure = figure_run_draw(s, &call, &drawing, &err);
+    CHECK(figure, "%s", err.text);
+    for (int k = 0; k < 2; k++) {
+        figure->panels[k].hues = HUES_PRINT;
+        figure->panels[k].map = MAP_INK;
+    }
+    CHECK(scene_make(&scene, figure, cells, &err), "%s", err.text);
+    for (int k = 0; k < 2; k++) {
+        double gap;
+        int    count = span_cells(&scene, k, &gap);
+
+        CHECK(count > 8 && count < 200 && gap > 5, "panel %d: %d cells, %g", k, count, gap);
+    }
+    scene_free(&scene);
+    figure_free(figure);
+    figure_run_free(&drawing);
+    session_free(s);
+}
+
 /* Contrast as WCAG defines it, 1 to 21. */
 static double contrast(Rgb a, Rgb b)
 {

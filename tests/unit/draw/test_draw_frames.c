@@ -17,6 +17,21 @@ TEST(a_single_row_beside_a_square_leaves_no_void)
     layout_free(&l);
 }
 
+/* Bars below one of them change no frame beside it. */
+TEST(frames_beside_a_matrix_with_bars_are_as_high)
+{
+    PanelNeed  panels[3] = { { .rows = 48, .cols = 48, .load_h = 30 }, { .plot = true },
+                             { .rows = 1, .cols = 48 } };
+    LayoutNeed need = { .width = 600, .margin = 10, .gap = 10, .fine = 1, .strip = 8, .rows = 1,
+                        .cols = 3, .count = 3, .panels = panels };
+    Layout     l;
+
+    assert_true(layout_make(&need, &l, NULL));
+    assert_int_equal(l.panels[1].matrix.h, l.panels[0].matrix.h);
+    assert_int_equal(l.panels[2].matrix.h, l.panels[0].matrix.h);
+    layout_free(&l);
+}
+
 /* Of whatever numbers of cells, and of curves: what has the same room has the same frame. */
 TEST(frames_of_equal_columns_are_equal_to_the_pixel)
 {

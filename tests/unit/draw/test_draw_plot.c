@@ -5,6 +5,7 @@
 #include "check.h"
 #include "draw/figure/figure.h"
 #include "draw/file/format.h"
+#include "draw/page/sheet.h"
 #include "draw/text/plot_cells.h"
 
 static Plot *new_plot(void)
@@ -825,6 +826,63 @@ TEST(both_axes_have_short_ticks)
         text_free(&svg);
         figure_free(figure);
     }
+}
+
+/* The longest line of this colour in an SVG. */
+static double longest_line(const char *svg, Rgb rgb)
+{
+    char   stroke[32];
+    double longest = 0;
+
+    snprintf(stroke, sizeof(stroke), "stroke=\"#%02x%02x%02x\"", rgb.r, rgb.g, rgb.b);
+    for (const char *at = svg; (at = strstr(at, "<line ")); at++) {
+        double x0, y0, x1, y1;
+        size_t length = strcspn(at, ">");
+
+        if (sscanf(at, "<line x1=\"%lf\" y1=\"%lf\" x2=\"%lf\" y2=\"%lf\"", &x0, &y0, &x1,
+                   &y1) == 4 && memmem(at, length, stroke, strlen(stroke)))
+            longest = fmax(longest, hypot(x1 - x0, y1 - y0));
+    }
+    return longest;
+}
+
+/* How far the names of `count` scattered points are led, in lines of words. */
+static double farthest_lead(uint32_t state, int count)
+{
+    Plot       *plot = new_plot();
+    PngOptions  options = { .dpi = 72 };
+    SheetStyle  style = sheet_style(&options);
+    Error       err = ERROR_INIT;
+    Figure     *figure = figure_new(1, &err);
+    Text        svg = { 0 };
+    PlotSeries *s = plot_add(plot, "s", CURVE_POINTS, count, false);
+    double      most;
+
+    assert_true(figure && s && plot_label(s));
+    for (int i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        s->x[i] = state >> 24;
+        state = state * 1664525u + 1013904223u;
+        s->y[i] = state >> 24;
+        snprintf(s->labels[i], sizeof(s->labels[0]), "state %d", i);
+    }
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[0], plot, "crowded");
+    CHECK(figure_file(figure, FORMAT_SVG_FILE, &options, &svg, &err), "%s", err.text);
+    most = longest_line(text_str(&svg), plot_colour(0, false)) / style.tick;
+    text_free(&svg);
+    figure_free(figure);
+    return most;
+}
+
+/* Among many points the last names would stand far away: they are left out. */
+TEST(names_of_points_are_led_over_ten_lines_at_most)
+{
+    double most = 0;
+
+    for (uint32_t seed = 0; seed < 20; seed++)
+        most = fmax(most, farthest_lead(seed, 30 + 2 * (int)seed));
+    CHECK(most > 5 && most < 10.01, "%g lines of words", most);
 }
 
 SUITE(NULL, NULL)

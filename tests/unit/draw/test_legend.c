@@ -140,11 +140,21 @@ TEST(every_legend_entry_is_in_the_picture)
 
 /* ---- the gallery ------------------------------------------------------------ */
 
+static int check_themes(const Figure *figure, const char *line)
+{
+    const char *theme;
+    int         swatches = 0;
+
+    for (int k = 0; (theme = figure_theme_name(k)); k++)
+        swatches += check_legend(figure, line, theme);
+    return swatches;
+}
+
 /* Number of swatches of a command of the page, in each theme. */
 static int check_command(const char *line)
 {
-    const char    *words[64], *theme;
-    int            count, swatches = 0;
+    const char    *words[64];
+    int            count, swatches;
     Text           storage = { 0 };
     Session       *session = session_new(NULL);
     Call           call;
@@ -160,8 +170,7 @@ static int check_command(const char *line)
           "%s: %s", line, err.text);
     figure = picture_of_panels(drawing.panels, drawing.count, &options, &err);
     CHECK(figure, "%s: %s", line, err.text);
-    for (int k = 0; (theme = figure_theme_name(k)); k++)
-        swatches += check_legend(figure, line, theme);
+    swatches = check_themes(figure, line);
     figure_free(figure);
     figure_run_free(&drawing);
     session_free(session);
@@ -169,12 +178,66 @@ static int check_command(const char *line)
     return swatches;
 }
 
-/* The figures of docs/gallery.md; its presets are above. */
+/* Each frame alone, as an animation shows it, then all steps side by side. */
+static int check_frames(Result *result, const PictureOptions *options, int from, int to,
+                        const char *line)
+{
+    int     which[64], count = 0, swatches = 0;
+    Error   err = ERROR_INIT;
+    Figure *figure;
+
+    for (int i = from; i < to && count < 64; i++) {
+        figure = steps_figure(result, &i, 1, NULL, options, &err);
+        if (!figure || !figure->count)
+            continue;
+        which[count++] = i;
+        swatches += check_themes(figure, line);
+        figure_free(figure);
+    }
+    CHECK(count > 2, "%s: %d frames", line, count);
+    figure = steps_figure(result, which, count, NULL, options, &err);
+    CHECK(figure, "%s: %s", line, err.text);
+    swatches += check_themes(figure, line);
+    figure_free(figure);
+    return swatches;
+}
+
+/* The same of a command of steps. */
+static int check_steps(const char *line)
+{
+    const char    *words[64];
+    int            count, from, to, swatches;
+    Text           storage = { 0 };
+    Session       *session = session_new(NULL);
+    Call           call;
+    Request        request;
+    Result        *result;
+    PictureOptions options;
+    Error          err = ERROR_INIT;
+
+    CHECK(call_split(line, words, 64, &count, &storage, &err) &&
+              call_parse(&call, words, count, &err) && call_load_input(session, &call, &err) &&
+              call_request(session, &call, call.words[0], &request, &err) &&
+              call_picture_options(session, &call, 0, &options, &err),
+          "%s: %s", line, err.text);
+    result = session_run_ok(session, &request, &err);
+    CHECK(result && result_steps_at(result, call.values[OPT_AT], &from, &to, &err), "%s: %s", line,
+          err.text);
+    swatches = check_frames(result, &options, from, to, line);
+    result_release(result);
+    request_free(&request);
+    session_free(session);
+    text_free(&storage);
+    return swatches;
+}
+
+/* The figures, steps and animations of docs/gallery.md; its presets are above, and the plots of
+ * measured numbers below. */
 TEST(every_legend_entry_of_the_gallery_is_in_the_picture)
 {
-    static const char begins[] = "    attnscope figure ";
+    static const char begins[] = "    attnscope figure ", steps[] = "    attnscope step ";
     char  line[1024];
-    int   swatches = 0, drawn = 0;
+    int   swatches = 0, drawn = 0, stepped = 0;
     FILE *page = fopen("docs/gallery.md", "r");
 
     assert_non_null(page);
@@ -183,9 +246,23 @@ TEST(every_legend_entry_of_the_gallery_is_in_the_picture)
             line[strcspn(line, "\n")] = '\0';
             swatches += check_command(line + strlen("    attnscope "));
             drawn++;
+        } else if (!strncmp(line, steps, strlen(steps))) {
+            line[strcspn(line, "\n")] = '\0';
+            swatches += check_steps(line + strlen("    attnscope "));
+            stepped++;
         }
     fclose(page);
+    CHECK(stepped >= 2, "%d commands of steps", stepped);
     CHECK(drawn > 10 && swatches > 5 * 20, "%d drawn, %d swatches", drawn, swatches);
+}
+
+/* Each mechanism in the key of bars and of memory over time has points. */
+TEST(every_key_of_measured_plots_is_in_the_picture)
+{
+    check_command("figure 'full:plot(time) + bigbird:plot(time) + reformer:plot(time)' "
+                  "-n 64 --threads 1 --repeat 1");
+    check_command("figure 'full:plot(memory) + bigbird:plot(memory)' "
+                  "'full:plot(timeline) + bigbird:plot(timeline)' -n 64 --threads 1 --repeat 1");
 }
 
 /* "|strided|overlaps: strided over window|": the words of a preset's key. */
