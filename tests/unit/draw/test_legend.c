@@ -73,8 +73,8 @@ static bool picture_has(const Picture *p, Rgb rgb)
     return false;
 }
 
-/* A curve that the key of a plot names has a point in it, or a bar the words that say why not: under
- * sanitizers the heap is "n/a". */
+/* A curve that the key of a plot names has a point in it, or a bar the words that say why
+ * not: under sanitizers the heap is "n/a". */
 static void check_curves(const Plot *plot, const char *name)
 {
     for (int k = 0; plot && k < plot->count; k++) {
@@ -82,7 +82,8 @@ static void check_curves(const Plot *plot, const char *name)
         bool              any = s->guide;
 
         for (int64_t i = 0; i < s->count; i++)
-            any |= (isfinite(plot_place(&plot->x, s->x[i])) || (s->labels && *s->labels[i])) &&
+            any |= (isfinite(plot_place(&plot->x, s->x[i])) ||
+                    (s->labels && *s->labels[i])) &&
                    isfinite(plot_place(&plot->y, s->y[i]));
         CHECK(any || !plot_has_key(plot), "%s: no point is of '%s'", name, s->name);
     }
