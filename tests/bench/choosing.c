@@ -409,15 +409,6 @@ static void print(Samples *s, int rounds)
     }
 }
 
-static Tensor normal(Bench *b, Rng *rng)
-{
-    Tensor t = tensor_new(b->arena, DT_F32, 3, (int64_t[]){ HEADS, LENGTH, SIZE });
-
-    if (t.data)
-        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
-    return t;
-}
-
 static void scratch_fill(Scratch *s, Rng *rng)
 {
     rng_fill_normal(rng, s->q, MOST_STEP * 2 * SIZE, 0.1);
@@ -443,9 +434,9 @@ static bool bench_init(Bench *b)
     b->ops.attend = attend;
     if (!b->arena || !b->runs || !b->threads || !blas_ready(1, &err))
         return false;
-    b->q = normal(b, &rng);
-    b->k = normal(b, &rng);
-    b->v = normal(b, &rng);
+    b->q = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
+    b->k = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
+    b->v = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
     b->panels = arena_alloc(b->arena, floats, (int64_t)sizeof(float));
     b->scratch = arena_zalloc(b->arena, 1, (int64_t)sizeof(*b->scratch));
     if (!b->v.data || !b->panels || !b->scratch)

@@ -152,15 +152,6 @@ static void print(Samples *s, int rounds, int threads)
     }
 }
 
-static Tensor normal(Bench *b, int64_t rows, Rng *rng)
-{
-    Tensor t = tensor_new(b->arena, DT_F32, 3, (int64_t[]){ HEADS, rows, SIZE });
-
-    if (t.data)
-        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
-    return t;
-}
-
 static bool bench_init(Bench *b, int threads)
 {
     Rng     rng = rng_named(1, "bench");
@@ -169,9 +160,9 @@ static bool bench_init(Bench *b, int threads)
     *b = (Bench){ .arena = arena_new(), .runs = arena_new(), .threads = threads_new(threads) };
     if (!b->arena || !b->runs || !b->threads)
         return false;
-    b->q = normal(b, 1, &rng);
-    b->k = normal(b, KEYS, &rng);
-    b->v = normal(b, KEYS, &rng);
+    b->q = bench_normal(b->arena, &rng, HEADS, 1, SIZE);
+    b->k = bench_normal(b->arena, &rng, HEADS, KEYS, SIZE);
+    b->v = bench_normal(b->arena, &rng, HEADS, KEYS, SIZE);
     b->bytes = arena_alloc(b->arena, floats, (int64_t)sizeof(float));
     for (int64_t x = 0; b->bytes && x < floats; x++)
         b->bytes[x] = (float)(x % 97);

@@ -47,16 +47,6 @@ typedef struct Problem {
     double       tensors; /* bytes of q, k, v and out */
 } Problem;
 
-static Tensor tensor3(Run *r, int64_t h, int64_t n, int64_t d, Rng *rng)
-{
-    int64_t shape[3] = { h, n, d };
-    Tensor  t = tensor_new(r->arena, DT_F32, 3, shape);
-
-    if (t.data && rng)
-        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
-    return t;
-}
-
 static Problem problem_new(int64_t heads, int64_t n, Threads *threads)
 {
     Problem p = { .run = calloc(1, sizeof(Run)), .n = n };
@@ -65,11 +55,11 @@ static Problem problem_new(int64_t heads, int64_t n, Threads *threads)
 
     p.run->arena = arena_new();
     p.run->threads = threads;
-    p.in.q = tensor3(p.run, heads, n, SIZE, &rng);
-    p.in.k = tensor3(p.run, heads, n, SIZE, &rng);
-    p.in.v = tensor3(p.run, heads, n, SIZE, &rng);
+    p.in.q = bench_normal(p.run->arena, &rng, heads, n, SIZE);
+    p.in.k = bench_normal(p.run->arena, &rng, heads, n, SIZE);
+    p.in.v = bench_normal(p.run->arena, &rng, heads, n, SIZE);
     p.in.scale = 1 / sqrt((double)SIZE);
-    p.out.out = tensor3(p.run, heads, n, SIZE, NULL);
+    p.out.out = bench_normal(p.run->arena, NULL, heads, n, SIZE);
     p.out.lse = tensor_new(p.run->arena, DT_F32, 2, rows);
     p.tensors = 4 * (double)tensor_bytes(&p.out.out);
     p.linear = (LinearAttend){ .fq = p.in.q, .fk = p.in.k, .v = p.in.v, .eps = 1e-6,
@@ -116,7 +106,7 @@ static double time_linear(Problem *p, Threads *threads)
         int64_t rows[2] = { p->in.q.shape[0], p->n };
 
         p->linear_out.out = p->out.out;
-        p->linear_out.memory = tensor3(p->run, rows[0], SIZE, SIZE, NULL);
+        p->linear_out.memory = bench_normal(p->run->arena, NULL, rows[0], SIZE, SIZE);
         p->linear_out.denominator = tensor_new(p->run->arena, DT_F32, 2, rows);
         p->linear_out.divisor = tensor_new(p->run->arena, DT_F32, 2, rows);
     }

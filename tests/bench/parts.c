@@ -438,6 +438,19 @@ static bool is_asked(size_t form, const char *only)
     return !only || !strcmp(only, forms[form].id);
 }
 
+/* False with a message. */
+static bool check_asked(const char *only)
+{
+    for (size_t f = 0; f < FORMS; f++)
+        if (is_asked(f, only))
+            return true;
+    fprintf(stderr, "parts: '%s' is none of", only);
+    for (size_t f = 0; f < FORMS; f++)
+        fprintf(stderr, "%s %s", f ? "," : "", forms[f].id);
+    fprintf(stderr, "\n");
+    return false;
+}
+
 static void print(Bench *b, Samples *s, int rounds, const char *only)
 {
     printf("mechanisms beside their parts, n=%d h=%d d=%d f32, 1 thread, processor time, median of "
@@ -456,15 +469,6 @@ static void print(Bench *b, Samples *s, int rounds, const char *only)
                    stats_quantile(s->alone[f][x], rounds, 0.5));
         printf("\n");
     }
-}
-
-static Tensor normal(Bench *b, Rng *rng)
-{
-    Tensor t = tensor_new(b->arena, DT_F32, 3, (int64_t[]){ HEADS, LENGTH, SIZE });
-
-    if (t.data)
-        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
-    return t;
 }
 
 static void scratch_fill(Scratch *s, Rng *rng)
@@ -508,9 +512,9 @@ static bool bench_init(Bench *b)
     for (int x = 0; x < 3; x++)
         if (!(b->far[x] = arena_zalloc(b->arena, STREAM, (int64_t)sizeof(float))))
             return false;
-    b->q = normal(b, &rng);
-    b->k = normal(b, &rng);
-    b->v = normal(b, &rng);
+    b->q = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
+    b->k = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
+    b->v = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
     b->out = arena_alloc(b->arena, TOKENS, SIZE * (int64_t)sizeof(float));
     b->order = arena_alloc(b->arena, LENGTH, (int64_t)sizeof(int32_t));
     b->scratch = arena_zalloc(b->arena, 1, (int64_t)sizeof(*b->scratch));
@@ -529,6 +533,8 @@ int main(int argc, char **argv)
     bool           ok;
     Bench          bench;
 
+    if (!check_asked(only))
+        return 2;
     ok = bench_init(&bench);
     for (int round = -1; ok && round < rounds; round++) /* first touch is not work */
         for (size_t x = 0; ok && x < FORMS; x++)

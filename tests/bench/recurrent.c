@@ -195,16 +195,6 @@ static void print(Samples *s, int rounds)
                stats_quantile(s->part[x], rounds, 0.5));
 }
 
-static Tensor normal(Bench *b, Rng *rng, int64_t heads, int64_t width)
-{
-    Tensor t = heads ? tensor_new(b->arena, DT_F32, 3, (int64_t[]){ heads, LENGTH, width })
-                     : tensor_new(b->arena, DT_F32, 2, (int64_t[]){ LENGTH, width });
-
-    if (t.data)
-        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
-    return t;
-}
-
 #define NUMBERS ((int64_t)ROWS * TOKEN)
 
 /* The same in float and in double. */
@@ -227,10 +217,10 @@ static bool bench_init(Bench *b)
     *b = (Bench){ .arena = arena_new(), .runs = arena_new(), .threads = threads_new(1) };
     if (!b->arena || !b->runs || !b->threads || !blas_ready(1, &err))
         return false;
-    b->q = normal(b, &rng, HEADS, SIZE);
-    b->k = normal(b, &rng, HEADS, SIZE);
-    b->v = normal(b, &rng, HEADS, SIZE);
-    b->x = normal(b, &rng, 0, TOKEN);
+    b->q = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
+    b->k = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
+    b->v = bench_normal(b->arena, &rng, HEADS, LENGTH, SIZE);
+    b->x = tensor_with_rank(bench_normal(b->arena, &rng, 1, LENGTH, TOKEN), 2);
     return b->q.data && b->k.data && b->v.data && b->x.data &&
            numbers(b, &rng, &b->a, &b->wide_a) && numbers(b, &rng, &b->b, &b->wide_b) &&
            numbers(b, &rng, &b->c, &b->wide_c);

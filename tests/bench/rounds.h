@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "attn/cpu/cpu.h"
+#include "core/arena.h"
+#include "core/rng.h"
+#include "core/tensor.h"
 #include "profile/measure.h"
 #include "profile/record.h"
 
@@ -31,6 +34,17 @@ static inline double bench_peak(Threads *threads)
         peak[x] *= (clock_wall() - wall) / (clock_cpu() - start);
     }
     return stats_quantile(peak, 5, 0.5);
+}
+
+/* [heads, rows, width] in float32, normal; without a generator not filled.  No data: no memory. */
+static inline Tensor bench_normal(Arena *arena, Rng *rng, int64_t heads, int64_t rows,
+                                  int64_t width)
+{
+    Tensor t = tensor_new(arena, DT_F32, 3, (int64_t[]){ heads, rows, width });
+
+    if (t.data && rng)
+        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
+    return t;
 }
 
 #endif

@@ -38,15 +38,6 @@ typedef struct Problem {
     Tensor       keys; /* i32 [n,KEYS], increasing in each row */
 } Problem;
 
-static Tensor tensor3(Run *r, int64_t n, Rng *rng)
-{
-    Tensor t = tensor_new(r->arena, DT_F32, 3, (int64_t[]){ HEADS, n, SIZE });
-
-    if (t.data && rng)
-        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
-    return t;
-}
-
 /* One key of each of KEYS equal ranges: distinct and in order, and anywhere. */
 static Tensor draw_keys(Run *r, int64_t n, Rng *rng)
 {
@@ -67,9 +58,11 @@ static bool problem_new(Problem *p, int64_t n, Threads *threads)
     if (!p->run || !(p->run->arena = arena_new()))
         return false;
     p->run->threads = threads;
-    p->in = (AttendInput){ .q = tensor3(p->run, n, &rng), .k = tensor3(p->run, n, &rng),
-                           .v = tensor3(p->run, n, &rng), .scale = 1 / sqrt((double)SIZE) };
-    p->out.out = tensor3(p->run, n, NULL);
+    p->in = (AttendInput){ .q = bench_normal(p->run->arena, &rng, HEADS, n, SIZE),
+                           .k = bench_normal(p->run->arena, &rng, HEADS, n, SIZE),
+                           .v = bench_normal(p->run->arena, &rng, HEADS, n, SIZE),
+                           .scale = 1 / sqrt((double)SIZE) };
+    p->out.out = bench_normal(p->run->arena, NULL, HEADS, n, SIZE);
     p->out.lse = tensor_new(p->run->arena, DT_F32, 2, (int64_t[]){ HEADS, n });
     p->keys = draw_keys(p->run, n, &rng);
     p->pattern = p->keys.data

@@ -114,15 +114,6 @@ typedef struct Problem {
     Pattern     *pattern[WIDTHS];
 } Problem;
 
-static Tensor tensor3(Run *r, Rng *rng)
-{
-    Tensor t = tensor_new(r->arena, DT_F32, 3, (int64_t[]){ HEADS, LENGTH, SIZE });
-
-    if (t.data)
-        rng_fill_normal(rng, t.data, tensor_count(&t), 1);
-    return t;
-}
-
 static bool problem_new(Problem *p, Threads *threads)
 {
     Rng          rng = rng_named(1, "bench");
@@ -132,9 +123,11 @@ static bool problem_new(Problem *p, Threads *threads)
     if (!p->run || !(p->run->arena = arena_new()))
         return false;
     p->run->threads = threads;
-    p->in = (AttendInput){ .q = tensor3(p->run, &rng), .k = tensor3(p->run, &rng),
-                           .v = tensor3(p->run, &rng), .scale = 1 / sqrt((double)SIZE) };
-    p->out.out = tensor3(p->run, &rng);
+    p->in = (AttendInput){ .q = bench_normal(p->run->arena, &rng, HEADS, LENGTH, SIZE),
+                           .k = bench_normal(p->run->arena, &rng, HEADS, LENGTH, SIZE),
+                           .v = bench_normal(p->run->arena, &rng, HEADS, LENGTH, SIZE),
+                           .scale = 1 / sqrt((double)SIZE) };
+    p->out.out = bench_normal(p->run->arena, &rng, HEADS, LENGTH, SIZE);
     p->out.lse = tensor_new(p->run->arena, DT_F32, 2, (int64_t[]){ HEADS, LENGTH });
     for (int x = 0; x < WIDTHS; x++)
         p->pattern[x] = pattern_band(p->run->arena, shape, -(widths[x] / 2), widths[x] / 2, 1,

@@ -188,7 +188,8 @@ static RecordStatus reason(const Child *child, char *text, size_t size)
     child_reason(child, text, size);
     if (WIFSIGNALED(child->status))
         return RECORD_FAILED;
-    if (strstr(text, "not enough memory") || strstr(text, "no memory for")) /* of the input, say */
+    /* An input that is refused leaves no record, only these words. */
+    if (strstr(text, "not enough memory") || strstr(text, "no memory for"))
         return RECORD_OOM;
     return WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ||
                    !strncmp(text, NO_GPU, strlen(NO_GPU))

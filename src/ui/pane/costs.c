@@ -402,10 +402,12 @@ static void draw_meter_line(Ui *ui, const char *name, const MeterNumber *number,
 
     term_text(ui->term, line.y, line.x, 7, name, ui_style(ui, ROLE_KEY));
     if (!number->known) {
-        term_text(ui->term, line.y, line.x + 7, line.w - 7,
-                  share && is_long(ui) ? "not measured above 8192 tokens; :quality"
-                                       : "not known yet",
-                  ui_style(ui, ROLE_DIM));
+        if (share && is_long(ui))
+            term_textf(ui->term, line.y, line.x + 7, line.w - 7, ui_style(ui, ROLE_DIM),
+                       "not measured above %d tokens; :quality", MASS_UP_TO);
+        else
+            term_text(ui->term, line.y, line.x + 7, line.w - 7, "not known yet",
+                      ui_style(ui, ROLE_DIM));
         return;
     }
     change_text(number, share, change, sizeof(change));

@@ -180,17 +180,18 @@ static bool read_input(Reader *r, const char *value, Error *err)
     Text      spec = { 0 };
     ModelSpec model;
 
-    if (model_spec_is(value)) {
-        if (!model_spec_parse(value, &model, err))
-            return false;
-        model_spec_free(&model);
-    }
-
     text_addf(&spec, "%s%s", old ? "sample:" : "", value + (old ? strlen(SHIPPED) : 0));
     free(r->saved->spec);
     r->saved->spec = spec.data;
     r->saved->input_line = r->line;
-    return text_ok(&spec) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+    if (!text_ok(&spec))
+        return error_set(err, ERR_NOMEM, "not enough memory for a path");
+    if (!model_spec_is(spec.data))
+        return true;
+    if (!model_spec_parse(spec.data, &model, err))
+        return false;
+    model_spec_free(&model);
+    return true;
 }
 
 static bool read_mark(Reader *r, const char *id, Error *err)
