@@ -88,14 +88,21 @@ bool call_keep_words(const char *line, const WordRule *rule, Text *out, Error *e
     return ok;
 }
 
-/* The commands that take an option of this name, as in "compare sweep fit"; empty: none. */
-static void others_with(const char *flag, Text *out)
+/* "--csv=x" and "-q": of the option's own flag or letter. */
+static bool is_named(const Option *option, const char *word)
 {
-    size_t length = strcspn(flag, "=");
+    size_t length = strcspn(word + 2, "=");
 
+    if (word[0] == '-' && word[1] != '-')
+        return word[1] && option->letter == word[1];
+    return strlen(option->flag) == length && !strncmp(option->flag, word + 2, length);
+}
+
+/* The commands that take an option of this name, as in "compare sweep fit"; empty: none. */
+static void others_with(const char *word, Text *out)
+{
     for (int i = 0; i < OPT_COUNT; i++)
-        if (strlen(options[i].flag) == length && !strncmp(options[i].flag, flag, length) &&
-            options[i].commands)
+        if (is_named(&options[i], word) && options[i].commands)
             text_addf(out, "%s%s", out->length ? " " : "", options[i].commands);
 }
 
@@ -108,8 +115,8 @@ static bool unknown_option(const Command *command, const char *word, Error *err)
     if (command->run == command_reach && (!strcmp(flag, "o") || !strncmp(flag, "output", 6)))
         return error_set(err, ERR_USAGE, "reach prints its numbers and writes no figure: attnscope "
                          "figure MECH:reach -o FILE draws them");
-    others_with(flag, &others);
-    for (int i = 0; !others.length && i < OPT_COUNT; i++)
+    others_with(word, &others);
+    for (int i = 0; word[1] == '-' && !others.length && i < OPT_COUNT; i++)
         if (command_takes(command, &options[i]))
             meant_offer(&nearest, options[i].flag);
     error_set(err, ERR_USAGE, "%s has no option '%s'%s%s%s%s; attnscope %s --help lists %s",
