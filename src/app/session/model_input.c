@@ -154,10 +154,12 @@ static void add_key(Text *out, const char *key, const char *value, int *count)
     text_addf(out, "%c%s=%s", (*count)++ ? ',' : '[', key, value);
 }
 
+/* A path that ends in a blank or a bracket is followed by empty brackets, which end it. */
 static void write_spec(const char *path, const ModelText *text, Text *out)
 {
-    char number[32];
-    int  count = 0;
+    size_t length = strlen(path);
+    char   number[32];
+    int    count = 0;
 
     text_addf(out, MODEL_PREFIX "%s", path);
     if (text->text)
@@ -171,6 +173,8 @@ static void write_spec(const char *path, const ModelText *text, Text *out)
         add_key(out, "special", "no", &count);
     if (count)
         text_add(out, "]");
+    else if (length && strchr(" \t\r]", path[length - 1]))
+        text_add(out, "[]");
 }
 
 bool model_spec_write(const char *spec, const ModelText *text, Text *out, Error *err)

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "app/session/model_input.h"
 #include "check.h"
 #include "core/rng.h"
 #include "ui/state/workspace.h"
@@ -126,6 +127,20 @@ TEST(a_model_without_a_path_is_refused)
     assert_non_null(strstr(err.text, "s:3: "));
     assert_non_null(strstr(err.text, "model: needs a path"));
     close_ui(ui);
+}
+
+TEST(a_model_whose_path_ends_in_a_blank_is_kept)
+{
+    static const char *const specs[] = { "model: []", "model:/m []", "model:/m[1][]" };
+
+    for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+        Text  written = { 0 };
+        Error err = ERROR_INIT;
+
+        assert_true(model_spec_write(specs[i], &(ModelText){ 0 }, &written, &err));
+        assert_string_equal(text_str(&written), specs[i]);
+        text_free(&written);
+    }
 }
 
 TEST(a_sample_is_found_wherever_the_program_lies)
