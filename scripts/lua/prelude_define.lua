@@ -128,7 +128,7 @@ local function check_size(report, id, n, causal, options)
     return case("the reference runs", false, why)
   end
   local _, worst = result.output:allclose(exact.output)
-  report.error = math.max(report.error, worst)
+  report.error = math.max(report.error or 0, worst)
 end
 
 function attn.check(id, options)
@@ -140,7 +140,7 @@ function attn.check(id, options)
   expect("table", options, "options")
   expect_keys(options, "n params reference", "check")
   expect("table", options.n or {}, "n")
-  local report = { mechanism = id, ok = true, cases = {}, error = 0 }
+  local report = { mechanism = id, ok = true, cases = {} }
   local can_be_causal = attn.info(id:match("^[^(]*")).causal
   for _, n in ipairs(options.n or { 1, 2, 7, 64 }) do
     check_size(report, id, n, false, options)

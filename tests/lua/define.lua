@@ -252,6 +252,36 @@ local function define_exact()
   }
 end
 
+check.case("a card has classes, sentences and notes", function()
+  local one = { id = "carded", class = "FP+KR", problem = "It is dark.", idea = "A lamp.",
+    price = "Oil.", notes = { draw = "It lights the lamp." }, run = function(ctx)
+      ctx:stage "draw"
+      return ctx.v:copy()
+    end }
+  attn.mechanism(one)
+  check.equal(attn.info("carded").class, "FP+KR")
+  local card = attn.command("info", "carded")
+  for _, sentence in ipairs { "It is dark.", "A lamp.", "Oil." } do
+    assert(card:find(sentence, 1, true), card)
+  end
+  local steps = attn.command("step", "carded", "-n", "8")
+  assert(steps:find("It lights the lamp.", 1, true), steps)
+  one.class = "FP+XX"
+  check.raises("unknown 'XX'", attn.mechanism, one)
+  one.class, one.price = "FP", nil
+  check.raises("price is missing", attn.mechanism, one)
+  one.price, one.notes = "Oil.", { "a list" }
+  check.raises("notes: expected { STAGE", attn.mechanism, one)
+  one.notes = "words"
+  check.raises("notes: expected a table", attn.mechanism, one)
+end)
+
+check.case("a check without a run has no error", function()
+  attn.mechanism { id = "never", run = function() error "not today" end }
+  local report = attn.check "never"
+  assert(not report.ok and report.error == nil)
+end)
+
 check.case("exact attention in Lua is exact", function()
   define_exact()
   local report = attn.check("own-full")

@@ -120,8 +120,23 @@ case("arithmetic", function()
   check.same((a + attn.tensor { { 1, 2 } }):totable(), { { 2.0, 4.0 }, { 4.0, 6.0 } })
   check.same((attn.tensor { { 1 }, { 2 } } * a):totable(), { { 1.0, 2.0 }, { 6.0, 8.0 } })
   raises("[2,2] and [3,2] differ", function() return a + attn.tensor { 3, 2 } end)
-  raises("differ", function() return a + attn.vector { 1, 2 } end)
+  raises("[2,2] and [3] differ", function() return a + attn.vector { 1, 2, 3 } end)
   raises("Tensor expected", function() return a + "x" end)
+end)
+
+case("leading axes that are lacking are repeated", function()
+  local a, row = attn.tensor { { 1, 2 }, { 3, 4 } }, attn.vector { 10, 20 }
+  local stack = attn.tensor { { { 1, 2 }, { 3, 4 } }, { { 5, 6 }, { 7, 8 } } }
+  check.same((a + row):totable(), { { 11.0, 22.0 }, { 13.0, 24.0 } })
+  check.same((row - a):totable(), { { 9.0, 18.0 }, { 7.0, 16.0 } })
+  local product = { { { 1.0, 4.0 }, { 9.0, 16.0 } }, { { 5.0, 12.0 }, { 21.0, 32.0 } } }
+  check.same((stack * a):totable(), product)
+  check.same((a * stack):totable(), product)
+  check.same((stack - a:transpose()):totable(), { { { 0.0, -1.0 }, { 1.0, 0.0 } },
+    { { 4.0, 3.0 }, { 5.0, 4.0 } } })
+  check.same((attn.tensor { 1, 1, 1, 2 } + stack).shape, { 1, 2, 2, 2 })
+  equal((attn.tensor { 1, 1, 1, 2 } + stack):get(0, 1, 0, 1), 6.0)
+  raises("[3,2] and [2,3,3] differ", function() return attn.tensor { 3, 2 } + attn.tensor { 2, 3, 3 } end)
 end)
 
 -- Four axes of different extents are halved, and their first axis is left out, piece by piece.

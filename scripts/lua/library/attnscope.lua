@@ -183,7 +183,7 @@ function Pane:highlight(note) end
 ---@return string?
 function Pane:close() end
 
----Numbers in up to four axes, row major.
+---Numbers in up to four axes, row major.  +, -, * and / work element by element, on two tensors or a tensor and a number, and - before one; an axis of 1 is repeated along the other's, and so are leading axes that one of them lacks: [h,n,m] + [n,m].
 ---@class attnscope.Tensor
 ---@field shape integer[] extents of the axes
 ---@field dtype string f32, f64, i32, i64 or u8
@@ -760,9 +760,13 @@ function Context:warn(text) end
 ---@field arxiv? string number of the paper
 ---@field source? string section or file that is followed
 ---@field formula? string plain text
+---@field problem? string first on its card: what it is against
+---@field idea? string then: what it does instead
+---@field price? string then: what that costs
+---@field notes? table<string, string> what each stage does: { scores = "Every query meets every key." }
 ---@field teaches? string what its picture shows
 ---@field example? string parameters that show it: "window=5"
----@field class? string of the surveys (default FP for a pattern, else LAB)
+---@field class? string of the surveys (default FP for a pattern, else LAB), or several: FP+KR
 ---@field claim_time? string "O(n w)"
 ---@field claim_memory? string "O(n)"
 ---@field claim_exponent? number of n in the claimed time
@@ -783,9 +787,13 @@ function Context:warn(text) end
 ---@field arxiv? string number of the paper
 ---@field source? string section or file that is followed
 ---@field formula? string plain text
+---@field problem? string first on its card: what it is against
+---@field idea? string then: what it does instead
+---@field price? string then: what that costs
+---@field notes? table<string, string> what each stage does: { scores = "Every query meets every key." }
 ---@field teaches? string what its picture shows
 ---@field example? string parameters that show it: "window=5"
----@field class? string of the surveys (default FP for a pattern, else LAB)
+---@field class? string of the surveys (default FP for a pattern, else LAB), or several: FP+KR
 ---@field claim_time? string "O(n w)"
 ---@field claim_memory? string "O(n)"
 ---@field claim_exponent? number of n in the claimed time
@@ -1240,7 +1248,7 @@ function Sweep:jsonl(path) end
 ---@field mechanism? string what was tried
 ---@field ok? boolean all cases hold
 ---@field cases? table[] name, ok and text of each
----@field error? number the largest difference to the reference
+---@field error? number? the largest difference to the reference; nil: nothing ran
 
 ---y = c x^alpha through points.
 ---@class attnscope.Growth

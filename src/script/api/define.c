@@ -246,15 +246,53 @@ static void read_params(lua_State *L, Defined *d)
     d->m.params_size = (size_t)(count ? count : 1) * SLOT;
 }
 
-static unsigned read_class(lua_State *L, const char *name)
+/* The class whose name these characters are. */
+static unsigned one_class(lua_State *L, const char *name, size_t length)
 {
     for (unsigned bit = CLASS_FP; bit <= CLASS_LAB; bit <<= 1)
-        if (!strcmp(class_name(bit), name))
+        if (strlen(class_name(bit)) == length && !strncmp(class_name(bit), name, length))
             return bit;
+    lua_pushlstring(L, name, length);
     return (unsigned)luaL_error(L,
-                                "class: unknown '%s'; expected one of the surveys' like FP, LP, "
-                                "LR, KR, or LAB",
-                                name);
+                                "class: unknown '%s'; expected some of the surveys' like FP, LP, "
+                                "LR, KR, or LAB, as in FP+KR",
+                                lua_tostring(L, -1));
+}
+
+/* "FP+KR", as cards show it. */
+static unsigned read_classes(lua_State *L, const char *text)
+{
+    unsigned classes = 0;
+    size_t   length;
+
+    for (;; text += length + 1) {
+        length = strcspn(text, "+");
+        classes |= one_class(L, text, length);
+        if (!text[length])
+            return classes;
+    }
+}
+
+/* What the stages do: a table of the stages' names and sentences. */
+static const StageNote *read_notes(lua_State *L, Defined *d)
+{
+    int        type = lua_getfield(L, 1, "notes"), count = 0;
+    StageNote *notes;
+
+    if (type != LUA_TNIL && type != LUA_TTABLE)
+        luaL_error(L, "notes: expected a table { STAGE = \"what it does\" }, got %s",
+                   luaL_typename(L, -1));
+    for (lua_pushnil(L); type == LUA_TTABLE && lua_next(L, -2); lua_pop(L, 1), count++)
+        if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+            luaL_error(L, "notes: expected { STAGE = \"what it does\" }, texts both");
+    notes = count ? define_memory(L, arena_zalloc(d->arena, count + 1, sizeof(*notes))) : NULL;
+    count = 0;
+    for (lua_pushnil(L); notes && lua_next(L, -2); lua_pop(L, 1), count++) {
+        notes[count].stage = define_memory(L, arena_strdup(d->arena, lua_tostring(L, -2)));
+        notes[count].note = define_memory(L, arena_strdup(d->arena, lua_tostring(L, -1)));
+    }
+    lua_pop(L, 1);
+    return notes;
 }
 
 static void read_texts(lua_State *L, Defined *d)
@@ -270,6 +308,12 @@ static void read_texts(lua_State *L, Defined *d)
     m->arxiv = kept_text(L, d, 1, "arxiv", NULL);
     m->source = kept_text(L, d, 1, "source", "a script");
     m->formula = kept_text(L, d, 1, "formula", "as its script computes it");
+    m->problem = kept_text(L, d, 1, "problem", NULL);
+    m->idea = kept_text(L, d, 1, "idea", NULL);
+    m->price = kept_text(L, d, 1, "price", NULL);
+    if ((m->problem || m->idea || m->price) && !(m->problem && m->idea && m->price))
+        luaL_error(L, "problem, idea and price stand on a card together: %s is missing",
+                   !m->problem ? "problem" : !m->idea ? "idea" : "price");
     m->teaches = kept_text(L, d, 1, "teaches", "");
     m->example = kept_text(L, d, 1, "example", NULL);
     m->claim_time = kept_text(L, d, 1, "claim_time", "not stated");
@@ -300,8 +344,9 @@ Defined *define_read(lua_State *L, const Class *class)
     d->m.script = d->script->source;
     d->function = d->flops = d->weights = LUA_NOREF;
     read_texts(L, d);
+    d->m.notes = read_notes(L, d);
     read_params(L, d);
-    d->m.classes = read_class(L, option_string(L, 1, "class", "LAB"));
+    d->m.classes = read_classes(L, option_string(L, 1, "class", "LAB"));
     return d;
 }
 

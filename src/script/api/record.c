@@ -327,7 +327,7 @@ static const Member report_members[] = {
     FIELD("mechanism", "string", "what was tried"),
     FIELD("ok", "boolean", "all cases hold"),
     FIELD("cases", "table[]", "name, ok and text of each"),
-    FIELD("error", "number", "the largest difference to the reference"),
+    FIELD("error", "number?", "the largest difference to the reference; nil: nothing ran"),
     MEMBER_END,
 };
 const Class class_report = { .name = "Report", .help = "What attn.check found.",

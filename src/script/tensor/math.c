@@ -1,8 +1,8 @@
 /* math.c -- arithmetic and products of tensors in Lua, by the operations of mechanisms.
  *
  * Elementwise results are f64 if an operand is f64 or a whole number type, else
- * f32 (u8 counts as f32).  An axis of 1 is repeated along the other's; a number
- * stands for a tensor of that number.
+ * f32 (u8 counts as f32).  An axis of 1 is repeated along the other's, and so are
+ * leading axes that one of them lacks; a number stands for a tensor of that number.
  */
 #include <math.h>
 #include <string.h>
@@ -38,6 +38,20 @@ static Tensor spread(lua_State *L, const Tensor *t, int rank, const int64_t *sha
         out.stride[i] = 0;
     }
     return out;
+}
+
+/* With leading axes of 1. */
+static Tensor lifted(Tensor t, int rank)
+{
+    for (; t.rank < rank; t.rank++) {
+        for (int i = t.rank; i > 0; i--) {
+            t.shape[i] = t.shape[i - 1];
+            t.stride[i] = t.stride[i - 1];
+        }
+        t.shape[0] = 1;
+        t.stride[0] = 0;
+    }
+    return t;
 }
 
 /* Entries [first, first + count) along an axis; what is one number there stays. */
@@ -114,21 +128,17 @@ static int elementwise(lua_State *L, char op)
 {
     double        x = 0, y = 0;
     const Tensor *a = check_operand(L, 1, &x), *b = check_operand(L, 2, &y);
-    const Tensor *like = a ? a : b;
-    Tensor        out, ta, tb;
+    int           rank = a && (!b || a->rank > b->rank) ? a->rank : b->rank;
+    Tensor        la = lifted(a ? *a : *b, rank), lb = lifted(b ? *b : *a, rank), out, ta, tb;
     TensorWork   *w;
     int64_t       shape[TENSOR_MAX_RANK] = { 1, 1, 1, 1 };
-    char          text[2][80];
 
-    if (a && b && a->rank != b->rank)
-        luaL_error(L, "the shapes %s and %s differ", tensor_shape_text(a, text[0], sizeof(text[0])),
-                   tensor_shape_text(b, text[1], sizeof(text[1])));
-    for (int i = 0; i < like->rank; i++)
-        shape[i] = a && b && a->shape[i] == 1 ? b->shape[i] : like->shape[i];
-    ta = spread(L, a ? a : b, like->rank, shape, a ? a : b, b ? b : a);
-    tb = spread(L, b ? b : a, like->rank, shape, a ? a : b, b ? b : a);
+    for (int i = 0; i < rank; i++)
+        shape[i] = la.shape[i] == 1 ? lb.shape[i] : la.shape[i];
+    ta = spread(L, &la, rank, shape, a ? a : b, b ? b : a);
+    tb = spread(L, &lb, rank, shape, a ? a : b, b ? b : a);
     lua_settop(L, 2);
-    out = *tensor_push(L, tensor_result_dtype(a, b), like->rank, shape);
+    out = *tensor_push(L, tensor_result_dtype(a, b), rank, shape);
     w = tensor_work_push(L);
     *w = (TensorWork){ .run = run_elementwise, .x = x, .y = y, .out = out, .first = 3, .count = 1,
                        .op = op, .err = ERROR_INIT };

@@ -362,7 +362,9 @@ KEEP_OBJECT(tensor_keep, LuaTensor)
 
 const Class class_tensor = {
     .name = "Tensor",
-    .help = "Numbers in up to four axes, row major.",
+    .help = "Numbers in up to four axes, row major.  +, -, * and / work element by element, on two "
+            "tensors or a tensor and a number, and - before one; an axis of 1 is repeated along "
+            "the other's, and so are leading axes that one of them lacks: [h,n,m] + [n,m].",
     .members = tensor_members,
     .meta = tensor_meta,
     .operators = "---@operator add(attnscope.Tensor|number): attnscope.Tensor\n"
