@@ -71,8 +71,9 @@ static void exponentials(const Job *job, int64_t head, int64_t i, double c)
     const FeatureMap *map = job->map;
     float            *y = features_out(job, head, i);
     double            shift = (half_square(job, head, i) + c) * LOG2_E;
-    /* A factor undoes the rounding of the shift to float. */
-    float             mend = (float)exp2((double)(float)shift - shift);
+    /* A factor undoes the rounding of the shift to float.  It stays a float, so that nothing times
+     * it is nothing where the shift is in the thousands of millions. */
+    float             mend = (float)exp2(fmin(fmax((double)(float)shift - shift, -126), 126));
     float             norm = (float)(1 / sqrt((double)job->f)), eps = (float)map->eps;
 
     for (int64_t x = job->m; x < job->f; x++)

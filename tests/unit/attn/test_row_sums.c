@@ -85,6 +85,62 @@ TEST(rows_of_large_scores_sum_to_1)
     check_rows(VAST);
 }
 
+static bool has_scale(const Mechanism *m)
+{
+    for (const Param *p = m->params; p && p->name; p++)
+        if (!strcmp(p->name, "scale"))
+            return true;
+    return false;
+}
+
+static void check_finite(const Run *run, const float *line, int64_t count, const char *what)
+{
+    for (int64_t x = 0; x < count; x++)
+        CHECK(isfinite(line[x]), "%s, causal %d: %s has %g", run->mechanism->id, run->causal, what,
+              (double)line[x]);
+}
+
+/* An exponential outside its softmax would overflow, or all of a sum would vanish. */
+static void check_large(const Mechanism *m, float by, bool causal)
+{
+    Fixture     f = fixture_new(24);
+    Error       err = ERROR_INIT;
+    const char *given = m->sketch ? m->sketch : m->example;
+    Run        *run;
+    const View *weights;
+    float       line[64];
+
+    enlarge(f.q, by);
+    enlarge(f.k, by);
+    assert_true(!given || assignments_parse(&f.given, given, &err));
+    run = fixture_run_given(&f, m->id, causal);
+    check_finite(run, run->out.data, tensor_count(&run->out), "the output");
+    weights = run_view(run, "weights");
+    for (int64_t row = 0; weights && row < view_planes(weights) * view_rows(weights); row++) {
+        assert_true(view_cols(weights) <= 64);
+        view_read(weights, row / view_rows(weights), row % view_rows(weights), 0,
+                  view_cols(weights), 1, line);
+        check_finite(run, line, view_cols(weights), "the view weights");
+    }
+    fixture_free(&f);
+}
+
+TEST(every_mechanism_with_a_scale_takes_large_scores)
+{
+    int count = 0;
+
+    for (size_t i = 0; mechanism_at(i); i++)
+        for (int causal = 0; has_scale(mechanism_at(i)) && causal <= mechanism_at(i)->causal;
+             causal++) {
+            if (mechanism_at(i)->needs_x || mechanism_at(i)->needs_attn)
+                continue;
+            check_large(mechanism_at(i), LARGE, causal);
+            check_large(mechanism_at(i), VAST, causal);
+            count++;
+        }
+    assert_true(count > 60);
+}
+
 /* Products of some thousands whose sum is small: lse does not bound the error of scores. */
 TEST(rows_of_products_that_cancel_sum_to_1)
 {
