@@ -67,6 +67,9 @@ static const Additive additive[] = {
     { "dsa", "topk=5" },
     { "moba", "block=6,topk=2" },
     { "quest", "page=6,budget=12" },
+    { "nsa", "" },
+    { "random", "" },
+    { "sigmoid", "" },
     { "h2o", "heavy=4,recent=5" },
     { "mla", "" },
     { "retnet", "" },
@@ -87,6 +90,7 @@ static const Additive additive[] = {
     { "lambda", "position=none" },
     { "synthesizer-dense", "" },
     { "synthesizer-random", "" },
+    { "synthesizer-factorized-dense", "" },
     { "synthesizer-factorized-random", "" },
     { "mixed-precision", "" },
     { "quantization", "granularity=row" },
@@ -98,6 +102,58 @@ static const Additive additive[] = {
     { "scaling", "part=qkv,sparsity=2" },
 };
 #define ADDITIVE (int)(sizeof(additive) / sizeof(*additive))
+
+/* What a step of these costs is no difference of two runs. */
+static const struct {
+    const char *id, *why;
+} apart[] = {
+    { "blockbert", "its blocks are a share of n" },
+    { "poolingformer", "a cell is pooled when its last token is there" },
+    { "reformer", "a_step_reads_the_keys_that_its_buckets_and_clusters_hold" },
+    { "routing", "a_step_reads_the_keys_that_its_buckets_and_clusters_hold" },
+    { "sinkhorn", "a_sorted_block_is_made_once" },
+    { "log-linear", "runs of tokens are joined as a binary counter carries" },
+    { "snapkv", "its keys are chosen once, after the prompt" },
+    { "vertical-slash", "its lines are chosen from the last queries of a run" },
+    { "product-key-memory", "it has no cache" },
+    { "chunked-ffn", "it has no cache" },
+};
+
+static bool is_tried(const char *id)
+{
+    for (int c = 0; c < ADDITIVE; c++)
+        if (!strcmp(additive[c].id, id))
+            return true;
+    for (size_t c = 0; c < sizeof(apart) / sizeof(*apart); c++)
+        if (!strcmp(apart[c].id, id))
+            return true;
+    return false;
+}
+
+/* Whether a causal run of m says what a step of a decoder costs. */
+static bool says_what_a_step_costs(const Mechanism *m)
+{
+    Fixture     f = m->needs_x ? fixture_new_x(TOKENS) : fixture_new(TOKENS);
+    const char *given = m->sketch ? m->sketch : m->example;
+    Error       err = ERROR_INIT;
+    Run        *run;
+    bool        says = false;
+
+    assert_true(!given || assignments_parse(&f.given, given, &err));
+    run = fixture_run_given(&f, m->id, true);
+    for (int i = 0; i < run->figure_count; i++)
+        says = says || !strcmp(run->figures[i].name, "decode_flops");
+    fixture_free(&f);
+    return says;
+}
+
+TEST(every_mechanism_that_decodes_is_tried_here)
+{
+    for (size_t i = 0; mechanism_at(i); i++)
+        if (mechanism_at(i)->decode && mechanism_at(i)->causal && !is_tried(mechanism_at(i)->id))
+            CHECK(!says_what_a_step_costs(mechanism_at(i)), "%s says what a step costs: give it a "
+                  "row in `additive`, or in `apart`", mechanism_at(i)->id);
+}
 
 /* The first `n` tokens of every head. */
 static Tensor first_tokens(Fixture *f, const Tensor *t, int64_t n)
