@@ -6,6 +6,7 @@
 
 #include <boost/context/fiber.hpp>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <atomic>
 #include <csignal>
 #include <map>
@@ -375,19 +376,13 @@ static bool is_device(uintptr_t at)
     return next != taken.begin() && (--next, at - next->first <= next->second);
 }
 
-// Whether the process has something there.
+// Whether the process has something there: mincore fails for a page that is not mapped.
 static bool is_mapped(uintptr_t at)
 {
-    FILE         *maps = fopen("/proc/self/maps", "r");
-    unsigned long first, end;
-    char          line[4096];
-    bool          found = false;
+    static const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char          resident;
 
-    while (maps && !found && fgets(line, sizeof(line), maps))
-        found = sscanf(line, "%lx-%lx", &first, &end) == 2 && first <= at && at < end;
-    if (maps)
-        fclose(maps);
-    return found;
+    return mincore((void *)(at / page * page), 1, &resident) == 0;
 }
 
 // A sanitizer, built in or loaded first (tools/mutants/run), keeps its shadow below SHADOW_END: two

@@ -25,6 +25,28 @@ static float value_at(const View *view, int64_t plane, int64_t row, int64_t col)
     return value;
 }
 
+/* All values of a small matrix are there, so the last share is 1. */
+TEST(shares_are_of_the_squares)
+{
+    Session    *s = session_on("synthetic:normal(n=24,d=8,heads=2)");
+    Result     *result = result_of(s, "full");
+    const View *view = derived(result, "spectrum");
+
+    for (int64_t plane = 0; plane < 2; plane++) {
+        double all = 0, sum = 0;
+
+        for (int64_t i = 0; i < view_rows(view); i++)
+            all += pow((double)value_at(view, plane, i, 0), 2);
+        for (int64_t i = 0; i < view_rows(view); i++) {
+            sum += pow((double)value_at(view, plane, i, 0), 2);
+            CHECK_NEAR((double)value_at(view, plane, i, 1), sum / all, 1e-6);
+        }
+        assert_true(value_at(view, plane, 0, 1) < 0.99f);
+    }
+    result_release(result);
+    session_free(s);
+}
+
 TEST(ranks_show_in_spectra)
 {
     static const struct {

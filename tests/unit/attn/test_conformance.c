@@ -84,6 +84,8 @@ static const Case shapes[] = {
 #define SHAPES (sizeof(shapes) / sizeof(*shapes))
 
 typedef void (*Check)(const Mechanism *m, Case c);
+/* Of a run that has been: with views, by one thread. */
+typedef void (*RunCheck)(const Mechanism *m, Case c, Run *r);
 
 /* A mechanism of pairs of heads refuses an odd number of them before it runs. */
 static bool takes_heads(const Mechanism *m, Case c)
@@ -121,33 +123,21 @@ static void assert_ran(const Run *r)
 
 /* ---- the promises ----------------------------------------------------------- */
 
-static void check_output(const Mechanism *m, Case c)
+static void output_is_finite(const Mechanism *m, Case c, Run *r)
 {
-    Fixture f;
-
-    start(&f, m, c);
-    assert_ran(f.run);
-    CHECK(f.run->out.data && (m->own_rows || f.run->out.shape[1] == c.n), "%s n=%d: no output",
-          m->id, (int)c.n);
-    for (int64_t i = 0; i < tensor_count(&f.run->out); i++)
-        CHECK(isfinite(tensor_f32(&f.run->out)[i]), "%s n=%d: output %d is not finite", m->id,
+    assert_ran(r);
+    CHECK(r->out.data && (m->own_rows || r->out.shape[1] == c.n), "%s n=%d: no output", m->id,
+          (int)c.n);
+    for (int64_t i = 0; i < tensor_count(&r->out); i++)
+        CHECK(isfinite(tensor_f32(&r->out)[i]), "%s n=%d: output %d is not finite", m->id,
               (int)c.n, (int)i);
-    CHECK(arena_check(f.run->arena), "%s n=%d: a guard band was overwritten", m->id, (int)c.n);
-    stop(&f);
+    CHECK(arena_check(r->arena), "%s n=%d: a guard band was overwritten", m->id, (int)c.n);
 }
 
-TEST(every_output_is_finite)
+static void promised_views_are_there(const Mechanism *m, Case c, Run *r)
 {
-    for_all(check_output);
-}
-
-static void check_views(const Mechanism *m, Case c)
-{
-    Fixture f;
-
-    start(&f, m, c);
     for (const ViewPromise *p = m->views; p && p->name; p++) {
-        const View *v = run_view(f.run, p->name);
+        const View *v = run_view(r, p->name);
 
         CHECK(v || p->maybe, "%s n=%d: promised view %s is missing", m->id, (int)c.n, p->name);
         if (!v)
@@ -157,22 +147,16 @@ static void check_views(const Mechanism *m, Case c)
               view_kind_name(v->kind), view_kind_name(p->kind));
         CHECK(v->tensor.data || v->read || v->support, "%s: view %s has no source", m->id, p->name);
     }
-    for (int i = 0; i < f.run->view_count; i++) {
-        bool promised = !strcmp(f.run->views[i].name, "output"); /* every run has it */
+    for (int i = 0; i < r->view_count; i++) {
+        bool promised = !strcmp(r->views[i].name, "output"); /* every run has it */
 
         for (const ViewPromise *p = m->views; p && p->name; p++)
-            promised = promised || !strcmp(p->name, f.run->views[i].name);
+            promised = promised || !strcmp(p->name, r->views[i].name);
         for (const Param *p = m->params; p && p->name; p++)
-            promised = promised || !strcmp(p->name, f.run->views[i].name);
+            promised = promised || !strcmp(p->name, r->views[i].name);
         CHECK(promised || m->free_tensors, "%s shows %s without promising it", m->id,
-              f.run->views[i].name);
+              r->views[i].name);
     }
-    stop(&f);
-}
-
-TEST(promised_views_are_there)
-{
-    for_all(check_views);
 }
 
 /* Tolerance of an output whose values are rounded before they are mixed. */
@@ -185,25 +169,23 @@ static double rounding_of(const Mechanism *m, const Tensor *v)
     return m->values_error * most;
 }
 
-/* output = weights @ V, in double. */
-static void check_weights(const Mechanism *m, Case c)
+/* output = weights @ V, in double.  2e-5: both sides are float32 sums of up to 101 products, taken
+ * in different orders, so each may carry half of the 1e-5 asked of one of them. */
+static void weights_times_values_is_the_output(const Mechanism *m, Case c, Run *r)
 {
-    Fixture      f;
     const View  *w;
     const float *v;
     float       *row = calloc((size_t)c.n, sizeof(*row));
     double       rounding;
 
-    start(&f, m, c);
-    assert_ran(f.run);
-    v = m->values ? tensor_f32(&run_view(f.run, m->values)->tensor) : tensor_f32(&f.run->v);
-    rounding = rounding_of(m, &f.run->v);
-    w = run_view(f.run, "weights");
+    v = m->values ? tensor_f32(&run_view(r, m->values)->tensor) : tensor_f32(&r->v);
+    rounding = rounding_of(m, &r->v);
+    w = run_view(r, "weights");
     if (w && view_cols(w) != c.n)
         w = NULL; /* over tokens of the mechanism's own too: its own test knows their values */
     if (m->needs_x)
         w = NULL; /* they weigh x, or what the mechanism makes of it: its own test knows */
-    if (run_view(f.run, "output_raw"))
+    if (run_view(r, "output_raw"))
         w = NULL; /* a norm follows: its own test knows */
     for (int64_t h = 0; w && h < c.h; h++)
         for (int64_t i = 0; i < view_rows(w); i++) {
@@ -213,49 +195,33 @@ static void check_weights(const Mechanism *m, Case c)
 
                 for (int64_t j = 0; j < c.n; j++)
                     sum += (double)row[j] * (double)v[(h * c.n + j) * c.e + t];
-                CHECK_NEAR((double)tensor_f32(&f.run->out)[(h * view_rows(w) + i) * c.e + t], sum,
+                CHECK_NEAR((double)tensor_f32(&r->out)[(h * view_rows(w) + i) * c.e + t], sum,
                            2e-5 + rounding);
             }
         }
     free(row);
-    stop(&f);
 }
 
-/* 2e-5: both sides are float32 sums of up to 101 products, taken in different
- * orders, so each may carry half of the 1e-5 asked of one of them. */
-TEST(weights_times_values_is_the_output)
+static void no_connection_no_weight(const Mechanism *m, Case c, Run *r)
 {
-    for_all(check_weights);
-}
-
-static void check_zero_outside(const Mechanism *m, Case c)
-{
-    Fixture     f;
     const View *w, *a;
     float      *row = calloc((size_t)c.n, sizeof(*row)), *in = calloc((size_t)c.n, sizeof(*in));
 
-    start(&f, m, c);
-    w = run_view(f.run, "weights");
-    a = run_view(f.run, "connectivity");
-    for (int64_t h = 0; w && a && h < f.run->h; h++)
+    w = run_view(r, "weights");
+    a = run_view(r, "connectivity");
+    for (int64_t h = 0; w && a && h < r->h; h++)
         for (int64_t i = 0; i < view_rows(w); i++) {
             view_read(w, view_shared(w) ? 0 : h, i, 0, c.n, 1, row);
             view_read(a, view_shared(a) ? 0 : h, i, 0, c.n, 1, in);
             for (int64_t j = 0; j < c.n; j++) {
                 CHECK(in[j] > 0 || fabsf(row[j]) <= 0, "%s: (%d,%d) is not connected but weighs %g",
                       m->id, (int)i, (int)j, (double)row[j]);
-                CHECK(!c.causal || j <= i + c.n - view_rows(w) || in[j] <= 0 || f.run->keys_ahead,
+                CHECK(!c.causal || j <= i + c.n - view_rows(w) || in[j] <= 0 || r->keys_ahead,
                       "%s: causal, yet (%d,%d) is connected", m->id, (int)i, (int)j);
             }
         }
     free(row);
     free(in);
-    stop(&f);
-}
-
-TEST(no_connection_no_weight)
-{
-    for_all(check_zero_outside);
 }
 
 static void assert_same_output(const Run *a, const Run *b, int64_t rows, const char *what)
@@ -269,53 +235,87 @@ static void assert_same_output(const Run *a, const Run *b, int64_t rows, const c
               "%s n=%d causal=%d head %d: %s", a->mechanism->id, (int)n, a->causal, (int)h, what);
 }
 
-static void check_repeat(const Mechanism *m, Case c)
+static void same_seed_same_bits(const Mechanism *m, Case c, Run *r)
 {
-    Fixture a, b;
+    Fixture again;
 
-    start(&a, m, c);
-    start(&b, m, c);
-    assert_same_output(a.run, b.run, c.n, "the same seed gave other bits");
-    stop(&b);
+    start(&again, m, c);
+    assert_same_output(r, again.run, c.n, "the same seed gave other bits");
+    stop(&again);
     c.threads = 3;
-    start(&b, m, c);
-    assert_same_output(a.run, b.run, c.n, "three threads gave other bits than one");
-    stop(&b);
+    start(&again, m, c);
+    assert_same_output(r, again.run, c.n, "three threads gave other bits than one");
+    stop(&again);
     c.no_views = true;
-    start(&b, m, c);
-    assert_same_output(a.run, b.run, c.n, "without views the output has other bits");
-    assert_int_equal(b.run->view_count, 0);
-    stop(&b);
-    stop(&a);
+    start(&again, m, c);
+    assert_same_output(r, again.run, c.n, "without views the output has other bits");
+    assert_int_equal(again.run->view_count, 0);
+    stop(&again);
 }
 
-TEST(same_seed_same_bits)
+static void counted_flops_are_the_closed_form(const Mechanism *m, Case c, Run *r)
 {
-    for_all(check_repeat);
-}
+    Flops counted = run_flops(r), closed;
+    bool  bound;
 
-static void check_flops(const Mechanism *m, Case c)
-{
-    Fixture f;
-    Flops   counted, closed;
-    bool    bound;
-
-    start(&f, m, c);
-    assert_ran(f.run);
-    counted = run_flops(f.run);
     CHECK(m->flops, "%s has no closed form", m->id);
-    assert_true(run_closed_form(f.run, &closed, &bound));
+    assert_true(run_closed_form(r, &closed, &bound));
     CHECK(bound ? flops_total(counted) <= flops_total(closed) * (1 + 1e-12)
                 : fabs(flops_total(counted) - flops_total(closed)) <= 1e-9 * flops_total(closed),
           "%s h=%d n=%d causal=%d: counted %.17g (%g %g %g), closed form %.17g (%g %g %g)", m->id,
           (int)c.h, (int)c.n, c.causal, flops_total(counted), counted.score, counted.mix,
           counted.overhead, flops_total(closed), closed.score, closed.mix, closed.overhead);
+}
+
+/* What the parameter editor shows before anything is run.  Where the work is that of a
+ * mechanism inside, or of the file's weights, only a run can tell it all. */
+static void the_closed_form_needs_no_run(const Mechanism *m, Case c, Run *r)
+{
+    Fixture plan;
+    Flops   closed, planned;
+    bool    bound, known;
+
+    c.plan = true;
+    start(&plan, m, c);
+    known = run_closed_form(r, &closed, &bound) && run_closed_form(plan.run, &planned, &bound);
+    CHECK(known, "%s: no closed form without a run: %s", m->id, plan.run->err.text);
+    CHECK(m->inner || m->needs_attn ||
+              fabs(flops_total(closed) - flops_total(planned)) <= 1e-9 * flops_total(closed),
+          "%s h=%d n=%d causal=%d: closed form %.17g, without a run %.17g", m->id, (int)c.h,
+          (int)c.n, c.causal, flops_total(closed), flops_total(planned));
+    CHECK(!plan.run->out.data && !plan.run->stage_count, "%s ran in a plan", m->id);
+    stop(&plan);
+}
+
+/* All of one run, which is most of the time. */
+static void check_run(const Mechanism *m, Case c)
+{
+    static const RunCheck checks[] = {
+        output_is_finite,        promised_views_are_there, weights_times_values_is_the_output,
+        no_connection_no_weight, same_seed_same_bits,      counted_flops_are_the_closed_form,
+        the_closed_form_needs_no_run,
+    };
+    Fixture f;
+
+    start(&f, m, c);
+    for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++)
+        checks[i](m, c, f.run);
     stop(&f);
 }
 
-TEST(counted_flops_are_the_closed_form)
+TEST(every_run_keeps_its_promises)
 {
-    for_all(check_flops);
+    for_all(check_run);
+}
+
+static void check_flops(const Mechanism *m, Case c)
+{
+    Fixture f;
+
+    start(&f, m, c);
+    assert_ran(f.run);
+    counted_flops_are_the_closed_form(m, c, f.run);
+    stop(&f);
 }
 
 /* At real lengths too: formulas that hold for 13 tokens may not for 4096.  Sanitizers, under which
@@ -340,32 +340,71 @@ TEST(counted_flops_are_the_closed_form_at_real_lengths)
     for_all(check_large_flops);
 }
 
-/* What the parameter editor shows before anything is run.  Where the work is that of a
- * mechanism inside, or of the file's weights, only a run can tell it all. */
-static void check_plan(const Mechanism *m, Case c)
-{
-    Fixture run, plan;
-    Flops   closed, planned;
-    bool    bound, known;
+/* ---- causal rows ------------------------------------------------------------ */
 
-    start(&run, m, c);
-    c.plan = true;
-    start(&plan, m, c);
-    known = run_closed_form(run.run, &closed, &bound) &&
-            run_closed_form(plan.run, &planned, &bound);
-    CHECK(known, "%s: no closed form without a run: %s", m->id, plan.run->err.text);
-    CHECK(m->inner || m->needs_attn ||
-              fabs(flops_total(closed) - flops_total(planned)) <= 1e-9 * flops_total(closed),
-          "%s h=%d n=%d causal=%d: closed form %.17g, without a run %.17g", m->id, (int)c.h,
-          (int)c.n, c.causal, flops_total(closed), flops_total(planned));
-    CHECK(!plan.run->out.data && !plan.run->stage_count, "%s ran in a plan", m->id);
-    stop(&plan);
-    stop(&run);
+/* Where a decision or a scale is of the whole sequence, later tokens change earlier rows. */
+static const char *const of_the_whole[][2] = {
+    { "routing", "centroids" },           { "clustered-improved", "clusters" },
+    { "mla", "latents that fit the keys" }, { "performer", "the keys' common maximum" },
+    { "vertical-slash", "the last queries' choice" },
+    { "gshard", "first choices go before second ones" },
+    { "glam", "first choices go before second ones" },
+    { "st-moe", "the most certain tokens go first" },
+    { "quantization", "one step for the whole tensor" },
+};
+#define OF_THE_WHOLE (sizeof(of_the_whole) / sizeof(*of_the_whole))
+
+/* Entries of rows before `first` that differ by more than 1e-5: sums over other numbers of keys may
+ * be cut otherwise. */
+static int64_t rows_changed(const Run *a, const Run *b, int64_t first)
+{
+    int64_t rows = a->out.shape[1], e = a->out.shape[2], changed = 0;
+
+    for (int64_t h = 0; h < a->out.shape[0]; h++)
+        for (int64_t x = h * rows * e; x < (h * rows + first) * e; x++)
+            changed += !(fabs((double)tensor_f32(&a->out)[x] -
+                              (double)tensor_f32(&b->out)[x]) <= 1e-5);
+    return changed;
 }
 
-TEST(the_closed_form_needs_no_run)
+static int64_t looks_ahead(const Mechanism *m, Case c)
 {
-    for_all(check_plan);
+    Fixture f, bent;
+    int64_t changed = 0;
+
+    start(&f, m, c);
+    c.bend_from = c.n / 2 + 1;
+    start(&bent, m, c);
+    assert_ran(f.run);
+    assert_ran(bent.run);
+    if (f.run->out.shape[1] == c.n && !f.run->keys_ahead)
+        changed = rows_changed(f.run, bent.run, c.bend_from);
+    stop(&bent);
+    stop(&f);
+    return changed;
+}
+
+static void check_no_look_ahead(const Mechanism *m, Case c)
+{
+    bool whole = false;
+
+    for (size_t i = 0; i < OF_THE_WHOLE; i++)
+        whole = whole || !strcmp(of_the_whole[i][0], m->id);
+    if (c.causal && c.n >= 13 && !whole)
+        CHECK(!looks_ahead(m, c), "%s n=%d: rows before %d know of later tokens", m->id,
+              (int)c.n, (int)c.n / 2 + 1);
+}
+
+TEST(causal_rows_do_not_look_ahead)
+{
+    for_all(check_no_look_ahead);
+    for (size_t i = 0; i < OF_THE_WHOLE; i++) {
+        Case c = shapes[3];
+
+        c.causal = true;
+        CHECK(looks_ahead(mechanism_find(of_the_whole[i][0]), c), "%s is listed for %s, and does "
+              "not look ahead", of_the_whole[i][0], of_the_whole[i][1]);
+    }
 }
 
 /* The k-th allocation fails, for every k until the run succeeds. */

@@ -291,21 +291,23 @@ TEST(steps_of_entries_in_one_pass)
 /* One number for each row and head, of rows that all heads share. */
 TEST(long_products_of_one_column)
 {
-    Fixture f = fixture_new(2, 12);
-    Tensor  a = fixture_normal(&f, 1, 101, 300, 1), b = fixture_normal(&f, 3, 300, 1, 1);
-    Tensor  c = fixture_tensor(&f, DT_F64, 3, 101, 1);
+    for (int64_t of = 1; of <= 3; of += 2) { /* one a for all heads, and one for each */
+        Fixture f = fixture_new(2, 12);
+        Tensor  a = fixture_normal(&f, of, 101, 300, 1), b = fixture_normal(&f, 3, 300, 1, 1);
+        Tensor  c = fixture_tensor(&f, DT_F64, 3, 101, 1);
 
-    cpu_gemm_long(f.run, &a, &b, 0.5, &c);
-    for (int64_t t = 0; t < 3; t++)
-        for (int64_t i = 0; i < 101; i++) {
-            double want = 0;
+        cpu_gemm_long(f.run, &a, &b, 0.5, &c);
+        for (int64_t t = 0; t < 3; t++)
+            for (int64_t i = 0; i < 101; i++) {
+                double want = 0;
 
-            for (int64_t x = 0; x < 300; x++)
-                want += 0.5 * (double)tensor_f32(&a)[i * 300 + x] *
-                        (double)tensor_f32(&b)[t * 300 + x];
-            assert_true(fabs(tensor_f64(&c)[t * 101 + i] - want) <= 2e-5);
-        }
-    fixture_free(&f);
+                for (int64_t x = 0; x < 300; x++)
+                    want += 0.5 * (double)tensor_f32(&a)[(t % of * 101 + i) * 300 + x] *
+                            (double)tensor_f32(&b)[t * 300 + x];
+                assert_true(fabs(tensor_f64(&c)[t * 101 + i] - want) <= 2e-5);
+            }
+        fixture_free(&f);
+    }
 }
 
 TEST(argmax_takes_the_lowest)

@@ -93,4 +93,95 @@ TEST(lost_keys_have_their_exact_weights)
     check_evicted("h2o", "");
 }
 
+/* ---- the learned sink -------------------------------------------------------------- */
+
+/* One row of softmax over the allowed keys and z, in double: out = weights, [j = n] of z. */
+static void row_with_sink(const Fixture *f, const uint8_t *allowed, int64_t row, double z,
+                          double *weights)
+{
+    const float *q = tensor_f32(&f->q) + row * KEY_SIZE;
+    int64_t      first = row / f->n * f->n;
+    double       most = z, sum = 0;
+
+    for (int64_t j = 0; j < f->n; j++) {
+        weights[j] = -INFINITY;
+        if (allowed[j]) {
+            weights[j] = 0;
+            for (int64_t c = 0; c < KEY_SIZE; c++)
+                weights[j] += (double)q[c] *
+                              (double)tensor_f32(&f->k)[(first + j) * KEY_SIZE + c];
+            weights[j] /= sqrt(KEY_SIZE);
+        }
+        most = fmax(most, weights[j]);
+    }
+    weights[f->n] = z;
+    for (int64_t j = 0; j <= f->n; j++)
+        sum += weights[j] = exp(weights[j] - most);
+    for (int64_t j = 0; j <= f->n; j++)
+        weights[j] /= sum;
+}
+
+/* Weights, shares and output of each row; z: a logit of each head.  4e-6: log-sum-exps up to 32 are
+ * floats, which round by 2e-6. */
+static void check_sink(const Fixture *f, const float *z)
+{
+    Tensor weights = fixture_view(f, "weights"), cells = fixture_view(f, "connectivity");
+    Tensor of_sinks = fixture_view(f, "sink_mass"), of_logit = fixture_view(f, "logit_mass");
+    double want[N + 1];
+
+    for (int64_t row = 0; row < HEADS * f->n; row++) {
+        double sinks = 0;
+
+        row_with_sink(f, tensor_u8(&cells) + row % f->n * f->n, row, (double)z[row / f->n], want);
+        for (int64_t j = 0; j < f->n; j++) {
+            CHECK_NEAR((double)tensor_f32(&weights)[row * f->n + j], want[j], 4e-6);
+            sinks += j < 2 ? want[j] : 0;
+        }
+        CHECK_NEAR((double)tensor_f32(&of_logit)[row], want[f->n], 4e-6);
+        CHECK_NEAR((double)tensor_f32(&of_sinks)[row], sinks, 4e-6);
+    }
+    check_weights(f);
+    check_flops(f);
+}
+
+TEST(a_learned_sink_is_a_logit_without_a_value)
+{
+    for (int causal = 0; causal < 2; causal++)
+        for (int large = 0; large < 2; large++) {
+            Fixture f = fixture_new(N);
+            Tensor  z = tensor_new(f.arena, DT_F32, 1, (int64_t[]){ HEADS });
+
+            for (int64_t x = 0; large && x < tensor_count(&f.q); x++)
+                tensor_f32(&f.q)[x] *= 40;
+            tensor_f32(&z)[0] = large ? 2000 : 1.5f;
+            tensor_f32(&z)[1] = -2;
+            fixture_give(&f, "sink_logits", z);
+            fixture_run(&f, "streaming-llm", "sinks=2,window=5", causal);
+            check_sink(&f, tensor_f32(&z));
+            fixture_free(&f);
+        }
+}
+
+TEST(logits_of_a_sink_are_one_of_each_head)
+{
+    static const float one[] = { 0.5f, 0.5f };
+    Fixture            f = fixture_new(N);
+    int64_t            shape[2] = { HEADS + 1, 2 };
+    double             step;
+
+    fixture_run(&f, "streaming-llm", "sinks=2,window=5", true);
+    step = figure_of(f.run, "decode_flops");
+    fixture_fill(&f, "sink_logits", 1, shape, 0.5f);
+    check_fails(&f, "streaming-llm", "sinks=2,window=5", true, "expected shape [2]");
+    f.tensor_count = 0;
+    fixture_fill(&f, "sink_logits", 2, shape, 0.5f);
+    check_fails(&f, "streaming-llm", "sinks=2,window=5", true, "found [3,2]");
+    f.tensor_count = 0;
+    fixture_fill(&f, "sink_logits", 0, shape, 0.5f); /* of all heads */
+    fixture_run(&f, "streaming-llm", "sinks=2,window=5", true);
+    check_sink(&f, one);
+    CHECK_NEAR(figure_of(f.run, "decode_flops"), step + 5 * HEADS, 0);
+    fixture_free(&f);
+}
+
 SUITE(NULL, NULL)

@@ -201,6 +201,84 @@ TEST(lunas_tensors_are_checked)
     fixture_free(&f);
 }
 
+/* softmax(scale from to^T) @ values in double: rows of `from`, head by head. */
+static void read_dense(const double *from, const double *to, const double *values, int64_t rows,
+                       int64_t keys, int64_t width, double scale, double *out)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        double logit[16], top = -INFINITY, sum = 0;
+
+        for (int64_t j = 0; j < keys; j++) {
+            logit[j] = 0;
+            for (int64_t c = 0; c < KEY_SIZE; c++)
+                logit[j] += scale * from[i * KEY_SIZE + c] * to[j * KEY_SIZE + c];
+            top = fmax(top, logit[j]);
+        }
+        for (int64_t j = 0; j < keys; j++)
+            sum += logit[j] = exp(logit[j] - top);
+        for (int64_t c = 0; c < width; c++) {
+            out[i * width + c] = 0;
+            for (int64_t j = 0; j < keys; j++)
+                out[i * width + c] += logit[j] / sum * values[j * width + c];
+        }
+    }
+}
+
+static void to_double(const float *from, int64_t count, double *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = (double)from[i];
+}
+
+/* There and back with packed keys: one head of the output and of the memory, in double. */
+static void check_nested(const Fixture *f, Tensor latents, int64_t head, double scale)
+{
+    double p[4 * KEY_SIZE], q[16 * KEY_SIZE], k[16 * KEY_SIZE], v[16 * VALUE_SIZE];
+    double keys[4 * KEY_SIZE], memory[4 * VALUE_SIZE], out[16 * VALUE_SIZE];
+    Tensor seen = fixture_view(f, "memory");
+
+    to_double(tensor_f32(&latents) + head * 4 * KEY_SIZE, 4 * KEY_SIZE, p);
+    to_double(tensor_f32(&f->q) + head * f->n * KEY_SIZE, f->n * KEY_SIZE, q);
+    to_double(tensor_f32(&f->k) + head * f->n * KEY_SIZE, f->n * KEY_SIZE, k);
+    to_double(tensor_f32(&f->v) + head * f->n * VALUE_SIZE, f->n * VALUE_SIZE, v);
+    read_dense(p, k, v, 4, f->n, VALUE_SIZE, scale, memory);
+    read_dense(p, k, k, 4, f->n, KEY_SIZE, scale, keys);
+    to_double(tensor_f32(&seen) + head * 4 * VALUE_SIZE, 4 * VALUE_SIZE, out);
+    for (int64_t x = 0; x < 4 * VALUE_SIZE; x++)
+        assert_true(fabs(out[x] - memory[x]) <= 2e-7 * fmax(1, fabs(memory[x])));
+    read_dense(q, keys, memory, f->n, 4, VALUE_SIZE, scale, out);
+    for (int64_t x = 0; x < f->n * VALUE_SIZE; x++) {
+        double got = (double)tensor_f32(&f->run->out)[head * f->n * VALUE_SIZE + x];
+
+        if (!(fabs(got - out[x]) <= 1e-5 * fmax(1, fabs(out[x]))))
+            fail_msg("head %d, entry %d: %.9g, want %.9g", (int)head, (int)x, got, out[x]);
+    }
+}
+
+/* Long keys: the packing is repeated in double, values and keys beside each other. */
+TEST(packed_keys_of_long_keys_are_exact)
+{
+    for (size_t i = 0; i < LENGTHS; i++) {
+        Fixture f = fixture_new(lengths[i]);
+        Tensor  p = fixture_draw(&f, "inducing", HEADS, 4, KEY_SIZE);
+        Flops   gentle;
+
+        fixture_run(&f, "set-isab", "mab=core,scale=0.5", false);
+        gentle = run_flops(f.run);
+        for (int64_t x = 0; x < tensor_count(&f.k); x++)
+            tensor_f32(&f.k)[x] *= 600;
+        for (int64_t x = 0; x < tensor_count(&f.q); x++)
+            tensor_f32(&f.q)[x] /= 600;
+        fixture_run(&f, "set-isab", "mab=core,scale=0.5", false);
+        for (int64_t head = 0; head < HEADS; head++)
+            check_nested(&f, p, head, 0.5);
+        check_flops(&f);
+        assert_true(flops_total(run_flops(f.run)) == flops_total(gentle));
+        check_weights(&f);
+        fixture_free(&f);
+    }
+}
+
 /* ---- perceiver -------------------------------------------------------------- */
 
 TEST(latents_that_are_the_queries_are_exact_attention)
