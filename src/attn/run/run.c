@@ -45,6 +45,12 @@ void run_warn(Run *r, const char *fmt, ...)
     va_end(args);
 }
 
+void run_looks_ahead(Run *r, const char *why)
+{
+    if (r->causal)
+        run_warn(r, "%s: %s, so later tokens can change earlier outputs", r->mechanism->id, why);
+}
+
 void run_note(Run *r, const char *fmt, ...)
 {
     va_list args;

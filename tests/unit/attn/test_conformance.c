@@ -379,6 +379,8 @@ static int64_t looks_ahead(const Mechanism *m, Case c)
     assert_ran(bent.run);
     if (f.run->out.shape[1] == c.n && !f.run->keys_ahead)
         changed = rows_changed(f.run, bent.run, c.bend_from);
+    CHECK(!changed || strstr(text_str(&f.run->warnings), "can change earlier outputs"),
+          "%s n=%d knows of later tokens and does not say so", m->id, (int)c.n);
     stop(&bent);
     stop(&f);
     return changed;

@@ -76,6 +76,7 @@ static void vertical_slash_run(Run *r, const void *opaque)
     AttendResult  result;
 
     warn_of_rows(r, p);
+    run_looks_ahead(r, "the lines are chosen by the last queries, as at the end of a prompt");
     run_stage(r, "estimate");
     columns.score = run_alloc(r, r->h * r->n, sizeof(double));
     diagonals.score = run_alloc(r, r->h * r->n, sizeof(double));

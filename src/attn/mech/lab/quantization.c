@@ -102,6 +102,8 @@ static void quantization_run(Run *r, const void *opaque)
     Tensor        from[4] = { r->q, r->k, r->v };
 
     run_stage(r, "quantise");
+    if (p->granularity != QUANTISE_ROW)
+        run_looks_ahead(r, "tokens share a step (granularity=row gives each its own)");
     if (p->w.data)
         from[W] = weight_matrix(r, p);
     if (run_failed(r))

@@ -224,9 +224,8 @@ static void clustered_improved_run(Run *r, const void *opaque)
     if (!p->s)
         return;
     p->in = (AttendInput){ .q = r->q, .k = r->k, .v = r->v, .scale = p->s->scale };
-    if (r->causal)
-        run_warn(r, "clustered-improved: the clusters, and so the keys to choose from, are made of "
-                 "the whole sequence: later tokens can change earlier outputs");
+    run_looks_ahead(r, "the clusters, and so the keys to choose from, are made of the whole "
+                       "sequence");
     choose_keys(r, p);
     show_top(r, p);
     clustered_attend(r, p);

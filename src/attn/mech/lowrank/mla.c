@@ -295,6 +295,8 @@ static void mla_run(Run *r, const void *opaque)
     AttendInput   in;
     AttendResult  result;
 
+    if (!p->latent.data)
+        run_looks_ahead(r, "without a latent= the latents are fitted to all keys and values");
     run_stage(r, p->form == FORM_PLAIN ? "make keys and values" : "absorb");
     if (p->form == FORM_PLAIN)
         in = plain(r, p, &l, product(r, l.c, l.w_uk, false, FLOP_OVERHEAD), FLOP_OVERHEAD);

@@ -179,6 +179,10 @@ static void show_dropped(Run *r, const Experts *s)
         }
         tokens += tensor_u8(&dropped)[i];
     }
+    if (choices && s->p->batch_prioritized)
+        run_looks_ahead(r, "the most certain tokens take an expert's places first");
+    else if (choices && s->choices > 1)
+        run_looks_ahead(r, "first choices take an expert's places before second ones");
     run_figure_int(r, "dropped_tokens", tokens);
     run_figure_int(r, "dropped_choices", choices);
     view_tensor(r, "position", VIEW_ORDER, s->slot, "token", "choice");
