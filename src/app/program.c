@@ -219,6 +219,7 @@ void place_absolute(const char *path, Text *out)
 
 #define STACK_LEAST  (INT64_C(256) << 10) /* runs end well with so much */
 #define STACK_USUAL  (INT64_C(8) << 20)
+#define CHILD_ERROR  "attnscope: error " /* begins the line that names an error's code */
 
 static void open_closed_streams(void)
 {
@@ -255,6 +256,8 @@ static bool widen_stack(char **argv)
 bool program_begin(char **argv)
 {
     open_closed_streams();
+    if (getenv(POINT_VARIABLE))
+        shortage_say_first(CHILD_ERROR "NOMEM\n");
     shortage_catch_crashes();
     return widen_stack(argv);
 }
@@ -286,6 +289,14 @@ void program_message(const char *words)
     else
         print_each(words);
     text_free(&shown);
+}
+
+int program_fail(const Error *err)
+{
+    if (getenv(POINT_VARIABLE))
+        fprintf(stderr, CHILD_ERROR "%s\n", error_name(err->code));
+    program_message(err->text);
+    return error_exit_status(err->code);
 }
 
 void program_progress(const char *words)
@@ -351,6 +362,17 @@ static void become(const char *program, char *const *words, char *const *environ
     _exit(127);
 }
 
+/* No handler of a library runs before the child: OpenBLAS's waits for threads that may never have
+ * begun where memory is short.  The thread sanitizer must see a fork. */
+static pid_t fork_at_once(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return fork();
+#else
+    return _Fork();
+#endif
+}
+
 static bool start(const char *program, char *const *words, Child *child, Error *err)
 {
     pid_t parent = getpid();
@@ -360,7 +382,7 @@ static bool start(const char *program, char *const *words, Child *child, Error *
     if (!environment)
         return error_set(err, ERR_NOMEM, "not enough memory to start a process");
     child->err = memfd_create("attnscope-messages", MFD_CLOEXEC);
-    if (child->err < 0 || pipe2(ends, O_CLOEXEC) != 0 || (child->pid = fork()) < 0) {
+    if (child->err < 0 || pipe2(ends, O_CLOEXEC) != 0 || (child->pid = fork_at_once()) < 0) {
         int why = errno;
 
         child_end(child);
@@ -417,20 +439,42 @@ static void follow(Child *child, const ChildWatch *watch, Text *text)
                  1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+#define LAST_MOST 4096
+
+/* The end of what the child wrote on stderr, without the line's end; false: nothing. */
+static bool last_words(int file, char bytes[LAST_MOST])
+{
+    off_t   end = lseek(file, 0, SEEK_END), most = LAST_MOST - 1;
+    ssize_t got = pread(file, bytes, (size_t)most, end > most ? end - most : 0);
+
+    while (got > 0 && bytes[got - 1] == '\n')
+        got--;
+    bytes[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+ErrorCode child_error(const Child *child)
+{
+    char        bytes[LAST_MOST];
+    const char *found = NULL;
+
+    for (const char *at = last_words(child->err, bytes) ? bytes : NULL; at; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (!strncmp(at, CHILD_ERROR, strlen(CHILD_ERROR)))
+            found = at + strlen(CHILD_ERROR);
+    }
+    return found ? error_named(found, strcspn(found, "\n")) : ERR_NONE;
+}
+
 /* The last line on stderr, without the program's name. */
 static void last_message(int file, char *text, size_t size)
 {
-    char        bytes[4096];
-    off_t       end = lseek(file, 0, SEEK_END), most = sizeof(bytes) - 1;
-    ssize_t     got = pread(file, bytes, (size_t)most, end > most ? end - most : 0);
+    char        bytes[LAST_MOST];
     const char *line;
 
     *text = '\0';
-    while (got > 0 && bytes[got - 1] == '\n')
-        got--;
-    if (got <= 0)
+    if (!last_words(file, bytes))
         return;
-    bytes[got] = '\0';
     line = strrchr(bytes, '\n');
     line = line ? line + 1 : bytes;
     if (!strncmp(line, "attnscope: ", 11))
