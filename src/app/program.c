@@ -259,6 +259,7 @@ bool program_begin(char **argv)
     if (getenv(POINT_VARIABLE))
         shortage_say_first(CHILD_ERROR "NOMEM\n");
     shortage_catch_crashes();
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond "ulimit -f" fails and is reported */
     return widen_stack(argv);
 }
 

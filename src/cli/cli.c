@@ -163,7 +163,6 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
     signal(SIGINT, interrupted);
     signal(SIGTERM, interrupted);
     shortage_forbid_output();
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond "ulimit -f" fails and is reported */
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
         return version();
     if (!strcmp(argv[1], "help") && argc > 2)
