@@ -397,44 +397,60 @@ static bool start(const char *program, char *const *words, Child *child, Error *
     }
     if (child->pid == 0)
         become(program, words, environment, ends[1], child->err, parent);
+    setpgid(child->pid, child->pid); /* whoever comes first */
     free(environment);
     close(ends[1]);
     child->out = ends[0];
     return true;
 }
 
-static void watch_child(Child *child, const ChildWatch *watch)
+#define CHILD_MOST (64 << 20) /* bytes of its output, and of its messages */
+
+/* What the child started ends with it: it would keep the pipe open. */
+static void watch_child(Child *child, const ChildWatch *watch, size_t output)
 {
+    struct stat messages;
+
     child->stopped = watch->stopped && watch->stopped(watch->context);
     child->late = watch->deadline > 0 && clock_wall() > watch->deadline;
-    if (child->stopped || child->late)
+    child->endless = output > CHILD_MOST ||
+                     (fstat(child->err, &messages) == 0 && messages.st_size > CHILD_MOST);
+    if ((child->stopped || child->late || child->endless) && kill(-child->pid, SIGKILL) != 0)
         kill(child->pid, SIGKILL);
 }
 
-/* Collects the child's output until it ends. */
+/* Reads what there is; false: the child has closed it. */
+static bool read_output(Child *child, Text *text)
+{
+    char    bytes[8192];
+    ssize_t got = read(child->out, bytes, sizeof(bytes));
+
+    if (got > 0 && !child->endless)
+        text_add_bytes(text, bytes, (size_t)got);
+    return got > 0 || (got < 0 && errno == EINTR);
+}
+
+/* Collects the child's output until it ends, which may be long after it has closed that. */
 static void follow(Child *child, const ChildWatch *watch, Text *text)
 {
-    struct rusage usage;
-    char          bytes[8192];
+    struct rusage usage = { 0 };
     double        began = clock_wall();
     bool          open = true;
+    pid_t         ended = 0;
 
-    while (open) {
-        struct pollfd ready = { .fd = child->out, .events = POLLIN };
+    while (open || ended == 0) {
+        struct pollfd ready = { .fd = open ? child->out : -1, .events = POLLIN };
 
-        if (!child->stopped && !child->late)
-            watch_child(child, watch);
-        if (poll(&ready, 1, 50) > 0) {
-            ssize_t got = read(child->out, bytes, sizeof(bytes));
-
-            open = got > 0 || (got < 0 && errno == EINTR);
-            if (got > 0)
-                text_add_bytes(text, bytes, (size_t)got);
-        }
+        if (!child->stopped && !child->late && !child->endless)
+            watch_child(child, watch, text->length);
+        if (poll(&ready, 1, open ? 50 : 1) > 0)
+            open = read_output(child, text);
+        if (!open)
+            ended = wait4(child->pid, &child->status, WNOHANG, &usage);
+        if (ended < 0 && errno == EINTR)
+            ended = 0;
     }
     close(child->out);
-    while (wait4(child->pid, &child->status, 0, &usage) < 0 && errno == EINTR)
-        continue;
     child->seconds = clock_wall() - began;
     child->cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                  1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
@@ -509,13 +525,17 @@ static void signal_reason(const Child *child, char *text, size_t size)
 
 void child_reason(const Child *child, char *text, size_t size)
 {
+    if (child->endless) {
+        snprintf(text, size, "its process wrote more than %d MiB", CHILD_MOST >> 20);
+        return;
+    }
     if (WIFSIGNALED(child->status)) {
         signal_reason(child, text, size);
         return;
     }
     last_message(child->err, text, size);
     if (!*text)
-        snprintf(text, size, "its process output nothing and left with status %d",
+        snprintf(text, size, "its process wrote no record and left with status %d",
                  WEXITSTATUS(child->status));
 }
 

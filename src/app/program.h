@@ -38,8 +38,8 @@ void place_absolute(const char *path, Text *out);
 
 /* At the very start of main.  Streams that are closed become ones that nothing comes from and
  * nothing can be written to, so that no file gets their number; a library's crash where memory is
- * short ends with a message (core/shortage.h); a file that may not grow is an error; a stack that is
- * too small is made larger, by starting again.  False, with a message: it cannot be. */
+ * short ends with a message (core/shortage.h); a file that may not grow is an error; a stack that
+ * is too small is made larger, by starting again.  False, with a message: it cannot be. */
 bool program_begin(char **argv);
 
 /* Standard output and standard error of every front end.  Words of files stand in results and
@@ -66,7 +66,7 @@ typedef struct Child {
     int    out, err; /* read ends: a pipe, a memory file */
     int    status;   /* of waitpid */
     double seconds, cpu;
-    bool   stopped, late; /* ended for that */
+    bool   stopped, late, endless; /* ended for that; endless: it wrote too much */
 } Child;
 
 typedef struct ChildWatch {

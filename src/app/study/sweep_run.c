@@ -212,12 +212,19 @@ static bool words_end(WordList *words, Error *err)
     return true;
 }
 
-/* One whole JSON object on one line. */
+/* One whole JSON object on one line that a file of records may hold: of --against, any program may
+ * have written it. */
 static bool is_record(const Text *text)
 {
     const char *end = text->length ? memchr(text->data, '\n', text->length) : NULL;
+    Results     rows = { 0 };
+    Error       ignored = ERROR_INIT;
+    bool        is = end && end == text->data + text->length - 1 && text->data[0] == '{' &&
+              end[-1] == '}' && results_add(&rows, text->data, text->length - 1, 0, &ignored) &&
+              rows.count > 0;
 
-    return end && end == text->data + text->length - 1 && text->data[0] == '{' && end[-1] == '}';
+    results_free(&rows);
+    return is;
 }
 
 /* Polled while a process runs. */

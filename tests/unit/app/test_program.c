@@ -90,7 +90,7 @@ static void expect_reason(const char *code, const char *reason)
     Child       child = { 0 };
     Error       err = ERROR_INIT;
     Text        output = { 0 };
-    char        text[32];
+    char        text[48];
 
     CHECK(child_run(&child, words, &watch, &output, &err), "%s", err.text);
     child_reason(&child, text, sizeof(text));
@@ -104,7 +104,8 @@ TEST(a_child_gives_its_last_message_as_the_reason)
     expect_reason("echo attnscope: no such file >&2; exit 2", "no such file");
     expect_reason("echo attnscope: first >&2; echo attnscope: last >&2; exit 2", "last");
     expect_reason("printf 'other words\\n\\n\\n' >&2; exit 2", "other words");
-    expect_reason("echo 0123456789abcdef0123456789abcdef >&2", "0123456789abcdef0123456789abcde");
+    expect_reason("echo 0123456789abcdef0123456789abcdef0123456789abcdef >&2",
+                  "0123456789abcdef0123456789abcdef0123456789abcde");
 }
 
 /* The code that a shell which runs `code` names. */
@@ -134,6 +135,34 @@ TEST(a_child_names_the_code_of_its_last_error)
     expect_code("echo attnscope: error NOMEMORY >&2", ERR_NONE);
     expect_code("echo attnscope: error >&2", ERR_NONE);
     expect_code("exit 1", ERR_NONE);
+}
+
+TEST(a_child_that_writes_without_end_is_ended)
+{
+    expect_reason("exec yes", "its process wrote more than 64 MiB");
+    expect_reason("exec yes >&2", "its process wrote more than 64 MiB");
+}
+
+static bool at_once(void *context)
+{
+    (void)context;
+    return true;
+}
+
+/* They would keep the pipe open for a minute. */
+TEST(processes_of_a_child_end_with_it)
+{
+    char       *words[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char[]){ "sleep 60; :" }, NULL };
+    ChildWatch  watch = { .program = "/bin/sh", .stopped = at_once };
+    Child       child = { 0 };
+    Error       err = ERROR_INIT;
+    Text        output = { 0 };
+
+    CHECK(child_run(&child, words, &watch, &output, &err), "%s", err.text);
+    assert_true(child.stopped);
+    CHECK(child.seconds < 30, "%.1f s", child.seconds);
+    child_end(&child);
+    text_free(&output);
 }
 
 static bool forked;
