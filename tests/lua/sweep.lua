@@ -159,7 +159,8 @@ case("words of a sweep", function()
   equal(io.open(path .. ".csv"):read("a"), "n,mechanism\n16,window\n32,window\n")
   assert(sweep:csv(path .. ".csv"))
   local head = "," .. io.open(path .. ".csv"):read("l") .. ","
-  for _, name in ipairs { "mechanism", "params", "time_ms.median", "time_ms.samples", "flops.counted", "figures" } do
+  for _, name in ipairs { "mechanism", "params", "time_ms.median", "time_ms.samples",
+                          "flops.counted", "figures" } do
     assert(head:find("," .. name .. ",", 1, true), name)
   end
   assert(narrow:jsonl(path .. ".jsonl"))
