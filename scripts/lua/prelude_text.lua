@@ -194,7 +194,8 @@ local function write_file(path, text)
   return true
 end
 
-function attn.csv(target, rows, columns)
+-- whole: groups that stay together where no columns are given.
+local function write_csv(target, rows, columns, whole)
   expect("table", rows, "rows")
   for _, row in ipairs(rows) do
     expect("table", row, "a row")
@@ -205,7 +206,7 @@ function attn.csv(target, rows, columns)
       expect("string", column, "a column")
     end
   end
-  local text = csv_text(rows, columns or csv_columns(rows, {}))
+  local text = csv_text(rows, columns or csv_columns(rows, whole))
   if io.type(target) == "file" then
     local ok, message = target:write(text)
     if not ok then
@@ -215,6 +216,10 @@ function attn.csv(target, rows, columns)
   end
   expect("string", target, "target")
   return write_file(target, text)
+end
+
+function attn.csv(target, rows, columns)
+  return write_csv(target, rows, columns, {})
 end
 
 function Sweep.filter(sweep, f)
@@ -368,7 +373,7 @@ end
 
 -- Each mechanism has other parameters and figures, so these stay together.
 function Sweep.csv(sweep, target, columns)
-  return attn.csv(target, sweep, columns or csv_columns(sweep, { params = true, figures = true }))
+  return write_csv(target, sweep, columns, { params = true, figures = true })
 end
 
 function Sweep.jsonl(sweep, path)
