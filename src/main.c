@@ -127,10 +127,8 @@ int main(int argc, char **argv)
     if (is(word, "docs"))
         return argc == 3 && is_document(argv[2]) ? print_document(argv[2]) : print_rest(argc, argv);
     scripts = script_load(&argc, argv, &err);
-    if (err.code) {
-        program_message(err.text);
-        return error_exit_status(err.code);
-    }
+    if (err.code)
+        return program_fail(&err);
     status = choose(argc, argv, &scripts);
     script_unload(scripts);
     return status;

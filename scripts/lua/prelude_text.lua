@@ -123,12 +123,36 @@ local function csv_cell(value)
   return value
 end
 
-local function csv_columns(rows)
+-- Named values, whose names can be parts of a column's.
+local function is_group(value)
+  if type(value) ~= "table" or next(value) == nil then
+    return false
+  end
+  for key in pairs(value) do
+    if type(key) ~= "string" or key:find(".", 1, true) then
+      return false
+    end
+  end
+  return true
+end
+
+-- A table that holds itself has no end; attn.json says so.
+local function add_columns(all, row, before, whole)
+  for key, value in pairs(row) do
+    local column = before == "" and key or before .. key
+    if is_group(value) and not whole[column] and #before < 400 then
+      add_columns(all, value, column .. ".", whole)
+    else
+      all[column] = true
+    end
+  end
+end
+
+-- whole: names of groups that are one column each, as JSON.
+local function csv_columns(rows, whole)
   local all = {}
   for _, row in ipairs(rows) do
-    for key in pairs(row) do
-      all[key] = true
-    end
+    add_columns(all, row, "", whole)
   end
   return sorted_keys(all)
 end
@@ -170,7 +194,8 @@ local function write_file(path, text)
   return true
 end
 
-function attn.csv(target, rows, columns)
+-- whole: groups that stay together where no columns are given.
+local function write_csv(target, rows, columns, whole)
   expect("table", rows, "rows")
   for _, row in ipairs(rows) do
     expect("table", row, "a row")
@@ -181,7 +206,7 @@ function attn.csv(target, rows, columns)
       expect("string", column, "a column")
     end
   end
-  local text = csv_text(rows, columns or csv_columns(rows))
+  local text = csv_text(rows, columns or csv_columns(rows, whole))
   if io.type(target) == "file" then
     local ok, message = target:write(text)
     if not ok then
@@ -191,6 +216,10 @@ function attn.csv(target, rows, columns)
   end
   expect("string", target, "target")
   return write_file(target, text)
+end
+
+function attn.csv(target, rows, columns)
+  return write_csv(target, rows, columns, {})
 end
 
 function Sweep.filter(sweep, f)
@@ -342,8 +371,9 @@ function Sweep.pivot(sweep, down, across, value)
   return pivot_table(rows, down, "mechanism", "value")
 end
 
+-- Each mechanism has other parameters and figures, so these stay together.
 function Sweep.csv(sweep, target, columns)
-  return attn.csv(target, sweep, columns)
+  return write_csv(target, sweep, columns, { params = true, figures = true })
 end
 
 function Sweep.jsonl(sweep, path)

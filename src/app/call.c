@@ -470,12 +470,12 @@ bool call_size(const Call *call, int id, int64_t *out, Error *err)
         return true;
     value = strtod(text, &end);
     unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    if (end == text || !(value > 0) || (*end && !unit) ||
+    for (const char *u = units; unit && u <= unit; u++)
+        value *= 1024;
+    if (end == text || !(value >= 1) || (*end && !unit) ||
         (unit && end[1] && strcasecmp(end + 1, "iB") != 0 && strcasecmp(end + 1, "B") != 0))
         return error_set(err, ERR_USAGE, "--%s: expected a size like 512M or 8G, got '%s'",
                          options[id].flag, text);
-    for (const char *u = units; unit && u <= unit; u++)
-        value *= 1024;
     if (!(value < 0x1p62))
         return error_set(err, ERR_USAGE, "--%s: no memory is as large as '%s'", options[id].flag,
                          text);

@@ -219,6 +219,7 @@ void place_absolute(const char *path, Text *out)
 
 #define STACK_LEAST  (INT64_C(256) << 10) /* runs end well with so much */
 #define STACK_USUAL  (INT64_C(8) << 20)
+#define CHILD_ERROR  "attnscope: error " /* begins the line that names an error's code */
 
 static void open_closed_streams(void)
 {
@@ -255,7 +256,10 @@ static bool widen_stack(char **argv)
 bool program_begin(char **argv)
 {
     open_closed_streams();
+    if (getenv(POINT_VARIABLE))
+        shortage_say_first(CHILD_ERROR "NOMEM\n");
     shortage_catch_crashes();
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond "ulimit -f" fails and is reported */
     return widen_stack(argv);
 }
 
@@ -286,6 +290,14 @@ void program_message(const char *words)
     else
         print_each(words);
     text_free(&shown);
+}
+
+int program_fail(const Error *err)
+{
+    if (getenv(POINT_VARIABLE))
+        fprintf(stderr, CHILD_ERROR "%s\n", error_name(err->code));
+    program_message(err->text);
+    return error_exit_status(err->code);
 }
 
 void program_progress(const char *words)
@@ -351,6 +363,17 @@ static void become(const char *program, char *const *words, char *const *environ
     _exit(127);
 }
 
+/* No handler of a library runs before the child: OpenBLAS's waits for threads that may never have
+ * begun where memory is short.  The thread sanitizer must see a fork. */
+static pid_t fork_at_once(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return fork();
+#else
+    return _Fork();
+#endif
+}
+
 static bool start(const char *program, char *const *words, Child *child, Error *err)
 {
     pid_t parent = getpid();
@@ -360,7 +383,7 @@ static bool start(const char *program, char *const *words, Child *child, Error *
     if (!environment)
         return error_set(err, ERR_NOMEM, "not enough memory to start a process");
     child->err = memfd_create("attnscope-messages", MFD_CLOEXEC);
-    if (child->err < 0 || pipe2(ends, O_CLOEXEC) != 0 || (child->pid = fork()) < 0) {
+    if (child->err < 0 || pipe2(ends, O_CLOEXEC) != 0 || (child->pid = fork_at_once()) < 0) {
         int why = errno;
 
         child_end(child);
@@ -374,63 +397,101 @@ static bool start(const char *program, char *const *words, Child *child, Error *
     }
     if (child->pid == 0)
         become(program, words, environment, ends[1], child->err, parent);
+    setpgid(child->pid, child->pid); /* whoever comes first */
     free(environment);
     close(ends[1]);
     child->out = ends[0];
     return true;
 }
 
-static void watch_child(Child *child, const ChildWatch *watch)
+#define CHILD_MOST (64 << 20) /* bytes of its output, and of its messages */
+
+/* What the child started ends with it: it would keep the pipe open. */
+static void watch_child(Child *child, const ChildWatch *watch, size_t output)
 {
+    struct stat messages;
+
     child->stopped = watch->stopped && watch->stopped(watch->context);
     child->late = watch->deadline > 0 && clock_wall() > watch->deadline;
-    if (child->stopped || child->late)
+    child->endless = output > CHILD_MOST ||
+                     (fstat(child->err, &messages) == 0 && messages.st_size > CHILD_MOST);
+    if ((child->stopped || child->late || child->endless) && kill(-child->pid, SIGKILL) != 0)
         kill(child->pid, SIGKILL);
 }
 
-/* Collects the child's output until it ends. */
+/* Reads what there is; false: the child has closed it. */
+static bool read_output(Child *child, Text *text)
+{
+    char    bytes[8192];
+    ssize_t got = read(child->out, bytes, sizeof(bytes));
+
+    if (got > 0 && !child->endless)
+        text_add_bytes(text, bytes, (size_t)got);
+    return got > 0 || (got < 0 && errno == EINTR);
+}
+
+/* Collects the child's output until it ends, which may be long after it has closed that. */
 static void follow(Child *child, const ChildWatch *watch, Text *text)
 {
-    struct rusage usage;
-    char          bytes[8192];
+    struct rusage usage = { 0 };
     double        began = clock_wall();
     bool          open = true;
+    pid_t         ended = 0;
 
-    while (open) {
-        struct pollfd ready = { .fd = child->out, .events = POLLIN };
+    while (open || ended == 0) {
+        struct pollfd ready = { .fd = open ? child->out : -1, .events = POLLIN };
 
-        if (!child->stopped && !child->late)
-            watch_child(child, watch);
-        if (poll(&ready, 1, 50) > 0) {
-            ssize_t got = read(child->out, bytes, sizeof(bytes));
-
-            open = got > 0 || (got < 0 && errno == EINTR);
-            if (got > 0)
-                text_add_bytes(text, bytes, (size_t)got);
-        }
+        if (!child->stopped && !child->late && !child->endless)
+            watch_child(child, watch, text->length);
+        if (poll(&ready, 1, open ? 50 : 1) > 0)
+            open = read_output(child, text);
+        if (!open)
+            ended = wait4(child->pid, &child->status, WNOHANG, &usage);
+        if (ended < 0 && errno == EINTR)
+            ended = 0;
     }
     close(child->out);
-    while (wait4(child->pid, &child->status, 0, &usage) < 0 && errno == EINTR)
-        continue;
     child->seconds = clock_wall() - began;
     child->cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                  1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+#define LAST_MOST 4096
+
+/* The end of what the child wrote on stderr, without the line's end; false: nothing. */
+static bool last_words(int file, char bytes[LAST_MOST])
+{
+    off_t   end = lseek(file, 0, SEEK_END), most = LAST_MOST - 1;
+    ssize_t got = pread(file, bytes, (size_t)most, end > most ? end - most : 0);
+
+    while (got > 0 && bytes[got - 1] == '\n')
+        got--;
+    bytes[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+ErrorCode child_error(const Child *child)
+{
+    char        bytes[LAST_MOST];
+    const char *found = NULL;
+
+    for (const char *at = last_words(child->err, bytes) ? bytes : NULL; at; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (!strncmp(at, CHILD_ERROR, strlen(CHILD_ERROR)))
+            found = at + strlen(CHILD_ERROR);
+    }
+    return found ? error_named(found, strcspn(found, "\n")) : ERR_NONE;
+}
+
 /* The last line on stderr, without the program's name. */
 static void last_message(int file, char *text, size_t size)
 {
-    char        bytes[4096];
-    off_t       end = lseek(file, 0, SEEK_END), most = sizeof(bytes) - 1;
-    ssize_t     got = pread(file, bytes, (size_t)most, end > most ? end - most : 0);
+    char        bytes[LAST_MOST];
     const char *line;
 
     *text = '\0';
-    while (got > 0 && bytes[got - 1] == '\n')
-        got--;
-    if (got <= 0)
+    if (!last_words(file, bytes))
         return;
-    bytes[got] = '\0';
     line = strrchr(bytes, '\n');
     line = line ? line + 1 : bytes;
     if (!strncmp(line, "attnscope: ", 11))
@@ -464,13 +525,17 @@ static void signal_reason(const Child *child, char *text, size_t size)
 
 void child_reason(const Child *child, char *text, size_t size)
 {
+    if (child->endless) {
+        snprintf(text, size, "its process wrote more than %d MiB", CHILD_MOST >> 20);
+        return;
+    }
     if (WIFSIGNALED(child->status)) {
         signal_reason(child, text, size);
         return;
     }
     last_message(child->err, text, size);
     if (!*text)
-        snprintf(text, size, "its process output nothing and left with status %d",
+        snprintf(text, size, "its process wrote no record and left with status %d",
                  WEXITSTATUS(child->status));
 }
 

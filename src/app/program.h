@@ -38,8 +38,8 @@ void place_absolute(const char *path, Text *out);
 
 /* At the very start of main.  Streams that are closed become ones that nothing comes from and
  * nothing can be written to, so that no file gets their number; a library's crash where memory is
- * short ends with a message (core/shortage.h); a stack that is too small is made larger, by
- * starting again.  False, with a message: it cannot be. */
+ * short ends with a message (core/shortage.h); a file that may not grow is an error; a stack that
+ * is too small is made larger, by starting again.  False, with a message: it cannot be. */
 bool program_begin(char **argv);
 
 /* Standard output and standard error of every front end.  Words of files stand in results and
@@ -47,6 +47,9 @@ bool program_begin(char **argv);
 
 /* "attnscope: WORDS" on standard error. */
 void program_message(const char *words);
+/* The message of an error that ends the program; returns the exit status.  In a child of this
+ * program (POINT_VARIABLE) its code stands on a line before: "attnscope: error NOMEM". */
+int  program_fail(const Error *err);
 /* The same line again and again, while work goes on. */
 void program_progress(const char *words);
 /* A result; the exit status is 1 where standard output cannot be written, with a message. */
@@ -63,7 +66,7 @@ typedef struct Child {
     int    out, err; /* read ends: a pipe, a memory file */
     int    status;   /* of waitpid */
     double seconds, cpu;
-    bool   stopped, late; /* ended for that */
+    bool   stopped, late, endless; /* ended for that; endless: it wrote too much */
 } Child;
 
 typedef struct ChildWatch {
@@ -76,6 +79,8 @@ typedef struct ChildWatch {
 /* Runs the program with these words (the first is its name, NULL ends them) until it ends; its
  * output goes to *output.  False: it could not start.  Then child_end. */
 bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *output, Error *err);
+/* The code that the child's last error gave itself (program_fail); ERR_NONE: it gave none. */
+ErrorCode child_error(const Child *child);
 /* Why there is no result: the signal that ended it, the last line on stderr without the program's
  * name, or the exit status. */
 void child_reason(const Child *child, char *text, size_t size);

@@ -31,23 +31,17 @@ static int terminal_columns(void)
     return columns && atoi(columns) > 0 ? atoi(columns) : columns_of(STDOUT_FILENO);
 }
 
-static int complain(const Error *err)
-{
-    program_message(err->text);
-    return error_exit_status(err->code);
-}
-
 /* What failed for want of memory says so, whatever it made of that. */
 static int complain_of(Error *err)
 {
     size_t length = strlen(err->text);
 
     if (err->code == ERR_CANCELLED || !shortage_noted())
-        return complain(err);
+        return program_fail(err);
     if (!strstr(err->text, "memory"))
         snprintf(err->text + length, sizeof(err->text) - length, " (memory was short)");
     err->code = ERR_NOMEM;
-    return complain(err);
+    return program_fail(err);
 }
 
 static int overview(void (*explorer)(Text *out))
@@ -169,7 +163,6 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
     signal(SIGINT, interrupted);
     signal(SIGTERM, interrupted);
     shortage_forbid_output();
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond "ulimit -f" fails and is reported */
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
         return version();
     if (!strcmp(argv[1], "help") && argc > 2)

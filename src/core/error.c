@@ -69,6 +69,14 @@ const char *error_name(ErrorCode code)
     return codes[code].name;
 }
 
+ErrorCode error_named(const char *name, size_t length)
+{
+    for (int code = 0; code < ERR_COUNT; code++)
+        if (strlen(codes[code].name) == length && !memcmp(codes[code].name, name, length))
+            return (ErrorCode)code;
+    return ERR_NONE;
+}
+
 int error_exit_status(ErrorCode code)
 {
     return codes[code].status;

@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef enum ErrorCode {
 #define ERROR_CODE(name, status, meaning) ERR_##name,
@@ -36,6 +37,7 @@ bool error_prefix(Error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 const char *error_name(ErrorCode code);        /* "PARAM"; static */
+ErrorCode   error_named(const char *name, size_t length); /* ERR_NONE: no code has this name */
 int         error_exit_status(ErrorCode code); /* process exit status */
 
 #endif

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define SMALL ((size_t)1 << 20)
@@ -11,6 +12,7 @@
 static atomic_llong noted;
 static atomic_bool  forbidden;
 static _Thread_local volatile sig_atomic_t in_library;
+static const char *first = "";
 
 void shortage_note(size_t bytes)
 {
@@ -46,13 +48,20 @@ void shortage_in_library(bool inside)
     in_library = inside;
 }
 
+void shortage_say_first(const char *line)
+{
+    first = line;
+}
+
 void shortage_say_library(void)
 {
     static const char words[] = "attnscope: not enough memory: a library ended the program\n";
     ssize_t           ignored = 0;
 
-    if (shortage_noted())
-        ignored = write(STDERR_FILENO, words, sizeof(words) - 1);
+    if (!shortage_noted())
+        return;
+    ignored += write(STDERR_FILENO, first, strlen(first));
+    ignored += write(STDERR_FILENO, words, sizeof(words) - 1);
     (void)ignored;
 }
 

@@ -35,6 +35,8 @@ void shortage_in_library(bool inside);
 void shortage_end_library(void);
 /* The same message, if memory was refused at all: at an exit that a library made. */
 void shortage_say_library(void);
+/* Before that message this line is written; static. */
+void shortage_say_first(const char *line);
 /* Makes crashes do so.  Not under sanitizers, which report each crash themselves. */
 void shortage_catch_crashes(void);
 

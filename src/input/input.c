@@ -13,7 +13,6 @@
 #include "input/labels.h"
 #include "input/store.h"
 
-#define SYNTHETIC "synthetic:"
 
 /* ---- loading ------------------------------------------------------------- */
 

@@ -19,6 +19,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/tensor.h"
+#include "core/text.h"
 
 typedef struct Input {
     Arena *arena;       /* owns everything below */
@@ -130,6 +131,9 @@ typedef struct InputGenerator {
     const char *arguments; /* "n=64, d=64, heads=1, seed=0, period=8" */
     const char *help;      /* its structure, one line */
 } InputGenerator;
+/* A generator's spec that gives a seed of its own, with this one in its place; false: it has
+ * none. */
+bool input_reseeded(const char *spec, uint64_t seed, Text *out);
 const InputGenerator *input_generators(void); /* ends with a NULL name */
 
 #endif

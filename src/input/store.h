@@ -193,6 +193,7 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
 bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err);
 bool load_image(Input *in, Mapped bytes, InputFormat format, const InputChoice *choice,
                 Error *err);
+#define SYNTHETIC "synthetic:"
 bool load_synthetic(Input *in, const char *spec, const InputChoice *choice, Error *err);
 
 /* Number of tokens of a text; size of a picture. */

@@ -361,6 +361,23 @@ static bool parse_spec(const char *text, Spec *spec, Error *err)
     return true;
 }
 
+bool input_reseeded(const char *spec, uint64_t seed, Text *out)
+{
+    const char *at = spec + strcspn(spec, "("), *end = strrchr(spec, ')');
+    Cut         name, value;
+
+    if (strncmp(spec, SYNTHETIC, strlen(SYNTHETIC)) != 0 || !*at || !end)
+        return false;
+    at++;
+    while (next_pair(&at, end, &name, &value))
+        if (cut_is(name, "seed")) {
+            text_addf(out, "%.*s%llu%s", (int)(value.text - spec), spec, (unsigned long long)seed,
+                      value.text + value.length);
+            return text_ok(out);
+        }
+    return false;
+}
+
 /* ---- making -------------------------------------------------------------- */
 
 /* An option overrides an argument: `-n 128` beside synthetic:blocks(n=64) is 128 tokens. */

@@ -206,6 +206,9 @@ static bool read_records(FILE *stream, int file, Results *out, Error *err)
         }
     }
     ok = ok && (length >= 0 || results_out_of_memory(err));
+    /* What could not be read is no torn line, which a sweep that goes on would cut off. */
+    if (ok && ferror(stream))
+        ok = error_set(err, ERR_FILE, "cannot be read: %s", strerror(errno));
     free(line);
     return ok;
 }

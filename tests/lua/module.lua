@@ -86,6 +86,17 @@ case("CSV", function()
   stream:seek("set")
   equal(stream:read("a"), 'b\n"x,y"\n"q"""\n')
   raises("expected table", attn.csv, path, 5)
+  local all <close> = io.tmpfile()
+  rows = { { n = 1, t = { m = 0.5, s = { 1, 2 } } }, { n = 2, t = { ["a.b"] = 3 }, [3] = 4 },
+           { n = 3, t = {} } }
+  assert(attn.csv(all, rows))
+  all:seek("set")
+  equal(all:read("l"), "3,n,t,t.m,t.s")
+  equal(all:read("l"), ',1,"{""m"":0.5,""s"":[1,2]}",0.5,"[1,2]"')
+  equal(all:read("a"), '4,2,"{""a.b"":3}",,\n,3,[],,\n')
+  local endless = {}
+  endless.a = endless
+  raises("holds itself", attn.csv, path, { endless })
 end)
 
 case("fit", function()

@@ -157,6 +157,12 @@ case("words of a sweep", function()
   local path = check.scratch("words")
   assert(narrow:csv(path .. ".csv", { "n", "mechanism" }))
   equal(io.open(path .. ".csv"):read("a"), "n,mechanism\n16,window\n32,window\n")
+  assert(sweep:csv(path .. ".csv"))
+  local head = "," .. io.open(path .. ".csv"):read("l") .. ","
+  for _, name in ipairs { "mechanism", "params", "time_ms.median", "time_ms.samples",
+                          "flops.counted", "figures" } do
+    assert(head:find("," .. name .. ",", 1, true), name)
+  end
   assert(narrow:jsonl(path .. ".jsonl"))
   check.same(attn.read_sweep(path .. ".jsonl"), narrow)
   assert(attn.command("fit", path .. ".jsonl"):find("window"))

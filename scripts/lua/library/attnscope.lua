@@ -969,7 +969,7 @@ function Sweep:filter(f) end
 ---@return string[]
 function Sweep:pivot(down, across, value) end
 
----attn.csv of it.
+---attn.csv of it, with params and figures as JSON where no columns are given.
 ---@param target string|file*
 ---@param columns? string[]
 ---@return true?
@@ -1534,7 +1534,7 @@ function attn.pivot(rows, down, across, value) end
 ---@return string?
 function attn.roofline(options) end
 
----Rows as CSV; a column "time_ms.median" looks inside a table.
+---Rows as CSV; a column "time_ms.median" looks inside a table, as the columns of tables of names do where none are given.
 ---@param target string|file*
 ---@param rows table[]
 ---@param columns? string[]

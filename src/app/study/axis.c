@@ -113,8 +113,10 @@ static bool add_range(Axis *out, const char *text, Error *err)
         times = end[1] == 'x';
         by = text_number_at(end + 2, &end);
     }
-    if (*end || !(last >= first) || !(times ? by > 1 && first > 0 : by > 0))
+    if (*end || isnan(last) || !(times ? by > 1 && first > 0 : by > 0))
         return error_set(err, ERR_USAGE, "%s=%s: " FORM, out->name, text);
+    if (!(last >= first))
+        return error_set(err, ERR_USAGE, "%s=%s: the range begins behind its end", out->name, text);
     out->times = times;
     slack = 1 + 1e-9; /* 0.1 + 0.1 + 0.1 is a little more than 0.3 */
     for (double value = first, k = 0; value <= last * slack || value <= last + 1e-9 * by; k++) {

@@ -274,6 +274,14 @@ static void fits_head(Table *t)
     t->cols = t->count;
 }
 
+/* Of a mechanism that has one form only, the name says enough. */
+static bool has_one_form(const ResultRow *row)
+{
+    const Mechanism *m = mechanism_find(row->mechanism);
+
+    return m && m->always_causal;
+}
+
 void series_setting(const Results *rows, const ResultRow *row, Text *out)
 {
     bool position = false, threads = false, causal = false, version = false, device = false;
@@ -286,7 +294,7 @@ void series_setting(const Results *rows, const ResultRow *row, Text *out)
             continue;
         position |= strcmp(other->position, row->position) != 0;
         threads |= other->threads != row->threads;
-        causal |= other->causal != row->causal;
+        causal |= other->causal != row->causal && !has_one_form(other);
         version |= strcmp(other->version, row->version) != 0;
         device |= strcmp(other->device, row->device) != 0;
         precision |= strcmp(other->precision, row->precision) != 0;
@@ -296,7 +304,7 @@ void series_setting(const Results *rows, const ResultRow *row, Text *out)
     }
     if (position && strcmp(row->position, "none") != 0)
         text_addf(out, " %s", row->position);
-    if (causal)
+    if (causal && !has_one_form(row))
         text_add(out, row->causal ? " causal" : " not causal");
     if (device || strcmp(row->device, "cpu") != 0)
         text_addf(out, " %s", row->device);

@@ -23,7 +23,6 @@
 #include "app/program.h"
 #include "app/scripts.h"
 #include "app/study/sweep.h"
-#include "attn/cuda/host/library.h"
 
 #define SYNC_SECONDS 1.0
 #define TELL_SECONDS 0.5
@@ -179,6 +178,20 @@ static void refuse_point(const SweepSpec *spec, const SweepPoint *point, const C
     text_free(&json);
 }
 
+/* Older programs, of --against, give their errors no code. */
+static RecordStatus status_of(const Child *child)
+{
+    const ErrorCode code = child_error(child);
+
+    if (WIFSIGNALED(child->status))
+        return RECORD_FAILED;
+    if (code == ERR_NOMEM)
+        return RECORD_OOM;
+    return code == ERR_UNSUPPORTED || WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE)
+               ? RECORD_UNSUPPORTED : RECORD_FAILED;
+}
+
+/* Of a point that left no record, as where its input is refused. */
 static RecordStatus reason(const Child *child, char *text, size_t size)
 {
     if (child->late) {
@@ -186,15 +199,7 @@ static RecordStatus reason(const Child *child, char *text, size_t size)
         return RECORD_CANCELLED;
     }
     child_reason(child, text, size);
-    if (WIFSIGNALED(child->status))
-        return RECORD_FAILED;
-    /* An input that is refused leaves no record, only these words. */
-    if (strstr(text, "not enough memory") || strstr(text, "no memory for"))
-        return RECORD_OOM;
-    return WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ||
-                   !strncmp(text, NO_GPU, strlen(NO_GPU))
-               ? RECORD_UNSUPPORTED
-               : RECORD_FAILED;
+    return status_of(child);
 }
 
 /* exec needs NULL after the last word. */
@@ -207,12 +212,19 @@ static bool words_end(WordList *words, Error *err)
     return true;
 }
 
-/* One whole JSON object on one line. */
+/* One whole JSON object on one line that a file of records may hold: of --against, any program may
+ * have written it. */
 static bool is_record(const Text *text)
 {
     const char *end = text->length ? memchr(text->data, '\n', text->length) : NULL;
+    Results     rows = { 0 };
+    Error       ignored = ERROR_INIT;
+    bool        is = end && end == text->data + text->length - 1 && text->data[0] == '{' &&
+              end[-1] == '}' && results_add(&rows, text->data, text->length - 1, 0, &ignored) &&
+              rows.count > 0;
 
-    return end && end == text->data + text->length - 1 && text->data[0] == '{' && end[-1] == '}';
+    results_free(&rows);
+    return is;
 }
 
 /* Polled while a process runs. */

@@ -150,7 +150,8 @@ static const Member attn_members[] = {
       "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
       "A mechanism may say its device: \"full(device=cuda)\" stands under the GPU's ceilings." },
     { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
-      "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
+      "Rows as CSV; a column \"time_ms.median\" looks inside a table, as the columns of tables "
+      "of names do where none are given." },
     { "json", NULL, "value: any, indent?: integer", "string",
       "JSON with sorted keys; an empty table is [] unless its metatable is attn.object." },
     { "from_json", attn_from_json, "text: string", "any" OR_FAILURE,

@@ -192,7 +192,7 @@ static const Member sweep_methods[] = {
       "attn.pivot of it: s:pivot(\"n\", \"mechanism\", \"time_ms.median\"); s:pivot(\"n\", "
       "\"time_ms\") has a column for each mechanism and setting." },
     { "csv", NULL, "target: string|file*, columns?: string[]", "true?, string?, string?",
-      "attn.csv of it." },
+      "attn.csv of it, with params and figures as JSON where no columns are given." },
     { "jsonl", NULL, "path: string", "true?, string?, string?",
       "Writes a record a line, as attn.read_sweep and the command fit read them." },
     MEMBER_END,

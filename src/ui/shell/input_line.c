@@ -235,18 +235,29 @@ static bool all_seeded(const Ui *ui, uint64_t seed)
     return all;
 }
 
+static bool load_seeded(Ui *ui, const char *spec, const InputChoice *choice)
+{
+    if (input_is_open(ui, spec, choice) && !all_seeded(ui, choice->seed))
+        history_note(ui); /* the load notes no step */
+    return load(ui, spec, choice);
+}
+
+/* A seed in the input's own words is replaced there. */
 void input_typed_seed(Ui *ui, const char *text)
 {
     InputChoice choice = *session_choice(ui->session);
+    const char *spec = session_input_spec(ui->session);
+    Text        words = { 0 };
     int64_t     seed;
+    bool        own, loaded;
 
     if (!take_number(ui, "seed", text, 0, &seed))
         return;
     choice.seed = (uint64_t)seed;
-    if (input_is_open(ui, session_input_spec(ui->session), &choice) &&
-        !all_seeded(ui, choice.seed))
-        history_note(ui); /* the load notes no step */
-    if (!load(ui, NULL, &choice))
+    own = input_reseeded(spec, choice.seed, &words);
+    loaded = load_seeded(ui, own ? text_str(&words) : spec, &choice);
+    text_free(&words);
+    if (!loaded)
         return;
     ui->defaults.seed = choice.seed;
     for (int i = 0; i < ui->compare.count; i++)

@@ -527,12 +527,6 @@ static void close_all(Ui *ui, int ended)
     text_free(&ui->log);
 }
 
-static int fail(const Error *err)
-{
-    program_message(err->text);
-    return error_exit_status(err->code);
-}
-
 int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader *lessons)
 {
     Start start = { .term = { .colours = -1, .utf8 = -1, .mouse = true },
@@ -549,7 +543,7 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
     if (!(!ui_takes(argc, argv) ? parse(&start, argc, argv, &err)
           : is_model(argv[1])   ? parse_model(&start, argc, argv, &err)
                                 : parse_step(&start, argc, argv, &err)))
-        return fail(&err);
+        return program_fail(&err);
     if (start.help) {
         fputs(usage, stdout);
         fputs(usage_options, stdout);
@@ -558,12 +552,12 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         error_set(&err, ERR_USAGE, "the explorer needs a terminal; in a pipe or a script use a "
                   "command (attnscope --help)");
-        return fail(&err);
+        return program_fail(&err);
     }
     ui = calloc(1, sizeof(*ui));
     if (!ui) {
         error_set(&err, ERR_NOMEM, "not enough memory for the explorer");
-        return fail(&err);
+        return program_fail(&err);
     }
     ui->screens = screens;
     console_begin(ui, interpreter);
@@ -581,7 +575,7 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
     alarm(0);
     free(ui);
     if (!opened)
-        return fail(&err);
+        return program_fail(&err);
     if (!kept)
         program_message((error_prefix(&err, "not kept"), err.text));
     if (ended)

@@ -93,6 +93,23 @@ TEST(a_file_may_end_anywhere)
     }
 }
 
+/* Its end is not known, so what was read is not all, and nothing of it is torn. */
+TEST(a_file_that_cannot_be_read_to_its_end_is_an_error)
+{
+    static const char *const paths[] = { "/", "/proc/self/mem" };
+    static const char *const words[] = { "/: cannot be read: Is a directory",
+                                         "/proc/self/mem: cannot be read: Input/output error" };
+
+    for (int i = 0; i < 2; i++) {
+        Results results = { 0 };
+        Error   err = ERROR_INIT;
+
+        assert_false(results_read(paths[i], 0, &results, &err));
+        assert_string_equal(err.text, words[i]);
+        results_free(&results);
+    }
+}
+
 TEST(damaged_lines_are_counted)
 {
     Results rows = read_good("rubbish\n" LINE("a@1", "full", 64, "1") "{\"key\":\"x\"}\n\n[]\n"

@@ -281,6 +281,29 @@ TEST(bad_specs_are_refused)
     refuse_spec("synthetic:blocks(n=1000000000000, d=1000000000000)", ERR_NOMEM, "limit");
 }
 
+static void expect_reseeded(const char *spec, const char *wanted)
+{
+    Text text = { 0 };
+    bool own = input_reseeded(spec, 18446744073709551615u, &text);
+
+    CHECK(own == (wanted != NULL) && !strcmp(text_str(&text), wanted ? wanted : ""), "%s: %s", spec,
+          text_str(&text));
+    text_free(&text);
+}
+
+TEST(a_seed_in_a_spec_is_replaced)
+{
+    expect_reseeded("synthetic:blocks(seed=3)", "synthetic:blocks(seed=18446744073709551615)");
+    expect_reseeded("synthetic:copy( n=8, seed = 3 , d=4 )",
+                    "synthetic:copy( n=8, seed = 18446744073709551615 , d=4 )");
+    expect_reseeded("synthetic:blocks", NULL);
+    expect_reseeded("synthetic:blocks(n=8)", NULL);
+    expect_reseeded("synthetic:blocks(seed=3", NULL);
+    expect_reseeded("synthetic:blocks)seed=3(", NULL);
+    expect_reseeded("file(seed=3).npz", NULL);
+    expect_reseeded("-", NULL);
+}
+
 TEST(memory_limits_are_ordinary_errors)
 {
     for (int64_t limit = 1; limit < 30000; limit += 97) {
