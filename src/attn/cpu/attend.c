@@ -358,8 +358,9 @@ void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
  * worker busy at the end.  Such blocks come last, each head an item of its own.
  */
 
-/* Packed panels of a worker, bytes; more heads wait for the next batch. */
-#define NEAR_BYTES (2 << 20)
+/* Packed panels of a worker, bytes, without values; more heads wait for the next batch.  Twice as
+ * many in phases, where a block takes longer to plan. */
+#define NEAR_BYTES (1 << 19)
 #define LEAST_SLOTS 8
 #define MOST_SLOTS 32
 #define NEAR_SHARE 4      /* rows see at most one of so many keys, */
@@ -393,8 +394,8 @@ bool attend_near_init(Job *job)
     int64_t values = job->step > 1 ? job->e * TILE_KEYS * (int64_t)sizeof(float) : 0;
     bool    taken = true;
 
-    job->most_slices = max_i64(1, min_i64(NEAR_BYTES / ((panel + values) * job->near_slots),
-                                          job->in->k.shape[0]));
+    job->most_slices = (job->step > 1 ? 2 : 1) * NEAR_BYTES / (panel * job->near_slots);
+    job->most_slices = max_i64(1, min_i64(job->most_slices, job->in->k.shape[0]));
     panels = job->most_slices * job->near_slots;
     job->far = arena_alloc(arena, job->blocks, sizeof(*job->far));
     job->far_block = arena_alloc(arena, job->blocks, sizeof(*job->far_block));

@@ -184,12 +184,13 @@ static TileKind tile_kind(const uint64_t *keep, int64_t rows, int64_t *cells, in
     return *saved > 0 ? TILE_SPARSE : TILE_MASKED;
 }
 
-/* Classes the tiles of a group; it has cells one by one only if that saves their softmax. */
+/* Classes the tiles of a group.  Beside other tiles, cells one by one must also save a softmax. */
 static void class_group(Plan *plan, int64_t g, int64_t *cells)
 {
     int64_t  left = plan->rows - g * TILE_ROWS, rows = left < TILE_ROWS ? left : TILE_ROWS;
     int64_t  kinds = plan->capacity / TILE_ROWS, all = 0;
     uint8_t *kind = plan->kind + g;
+    bool     tiles = false;
 
     for (int64_t x = 0; x < plan->count; x++) {
         int64_t saved = 0;
@@ -197,8 +198,9 @@ static void class_group(Plan *plan, int64_t g, int64_t *cells)
         kind[x * kinds] =
             (uint8_t)tile_kind(plan_keep(plan, plan->touched[x], g), rows, cells, &saved);
         all += kind[x * kinds] == TILE_SPARSE ? saved : 0;
+        tiles |= kind[x * kinds] == TILE_FULL || kind[x * kinds] == TILE_MASKED;
     }
-    if (all > rows * ROW_COST) {
+    if (all > (tiles ? rows * ROW_COST : 0)) {
         plan->sparse = true;
         return;
     }

@@ -447,8 +447,8 @@ TEST(stored_rows_are_the_patterns)
     }
 }
 
-/* So many keys that heads are packed one by one, and rows are stored; with step 70 few keys of a row,
- * whose panels are packed where they are needed. */
+/* So many keys that heads are packed one by one, and rows are stored; with step 70 few keys of a
+ * row, whose panels are packed where they are needed. */
 TEST(heads_one_by_one)
 {
     for (int64_t step = 3; step <= 70; step += 67) {
