@@ -38,9 +38,6 @@
 #define STORE_RUNS 2
 /* A row is scattered from so many single cells, when its runs have at most SHORT_RUN cells. */
 #define SINGLE_CELLS 4
-/* A tile of neighbouring rows with fewer cells is cheaper cell by cell: a single cell costs four to
- * five times its share of a tile of 384 cells. */
-#define SPARSE_CELLS 72
 #define SHORT_RUN 24
 #define MOSTLY 0.98 /* a share of cells that counts as all of them */
 

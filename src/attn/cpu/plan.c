@@ -181,7 +181,7 @@ static TileKind tile_kind(const uint64_t *keep, int64_t rows, int64_t *cells, in
         count += __builtin_popcountll(keep[r]);
     *cells += count;
     *saved = cost_in_tile(any) - CELL_COST * count;
-    return *saved > 0 ? TILE_SPARSE : TILE_MASKED;
+    return count < SPARSE_CELLS ? TILE_SPARSE : TILE_MASKED;
 }
 
 /* Classes the tiles of a group.  Beside other tiles, cells one by one must also save a softmax. */
@@ -200,8 +200,9 @@ static void class_group(Plan *plan, int64_t g, int64_t *cells)
         all += kind[x * kinds] == TILE_SPARSE ? saved : 0;
         tiles |= kind[x * kinds] == TILE_FULL || kind[x * kinds] == TILE_MASKED;
     }
-    if (all > (tiles ? rows * ROW_COST : 0)) {
-        plan->sparse = true;
+    if (!tiles || all > rows * ROW_COST) {
+        for (int64_t x = 0; x < plan->count; x++)
+            plan->sparse |= kind[x * kinds] == TILE_SPARSE;
         return;
     }
     for (int64_t x = 0; x < plan->count; x++)
