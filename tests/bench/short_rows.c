@@ -69,7 +69,7 @@ static void take_group(const Tiles *t, Block *b, int64_t g)
         if (b->slots[0] < STEP_PANELS && p + 1 < t->count && !is_empty(t->keep[g][p + 1]))
             continue;
         block_soften(b, 0, false);
-        block_mix(b, 0, t->values, SIZE, t->count * TILE_KEYS);
+        block_mix(b, 0, t->values, SIZE);
     }
 }
 

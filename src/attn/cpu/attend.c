@@ -52,34 +52,32 @@ static void attend_item(void *context, int64_t item, int worker)
 
 /* ---- packing and choices ----------------------------------------------------- */
 
-/* A panel of keys in their order, and their values beside it. */
-static void pack_phased(const Job *job, int64_t slice, int64_t panel, float *packed)
+void attend_pack_phased(const Job *job, const float *k, const float *v, int64_t panel,
+                        float *packed, float *values)
 {
-    const Tensor *k = &job->in->k, *v = &job->in->v;
-    int64_t       first = panel * TILE_KEYS, count = min_i64(TILE_KEYS, job->m - first);
-    const float  *from = tensor_f32(v) + (job->slice + slice) * v->stride[0];
-    int32_t       index[TILE_KEYS];
+    int64_t first = panel * TILE_KEYS, count = min_i64(TILE_KEYS, job->m - first);
+    int32_t index[TILE_KEYS];
 
     for (int64_t x = 0; x < count; x++) {
         index[x] = (int32_t)phases_position(job->key_order, first + x);
-        memcpy(job->values + (slice * job->m + first + x) * job->e, from + index[x] * v->stride[1],
-               (size_t)job->e * sizeof(float));
+        memcpy(values + x * job->e, v + index[x] * job->in->v.stride[1],
+               (size_t)job->e * sizeof(*values));
     }
-    pack_rows(tensor_f32(k) + (job->slice + slice) * k->stride[0], k->stride[1], index,
-              count, job->d, packed);
+    pack_rows(k, job->in->k.stride[1], index, count, job->d, packed);
 }
 
 static void pack_item(void *context, int64_t item, int worker)
 {
     Job          *job = context;
-    const Tensor *k = &job->in->k;
+    const Tensor *k = &job->in->k, *v = &job->in->v;
     int64_t       slice = item / job->panels, panel = item % job->panels;
     const float  *keys = tensor_f32(k) + (job->slice + slice) * k->stride[0];
     float        *packed = job->packed + item * job->d * TILE_KEYS;
 
     (void)worker;
-    if (job->values)
-        pack_phased(job, slice, panel, packed);
+    if (job->key_order.step > 1)
+        attend_pack_phased(job, keys, tensor_f32(v) + (job->slice + slice) * v->stride[0], panel,
+                           packed, job->values + (slice * job->m + panel * TILE_KEYS) * job->e);
     else
         pack_panel(keys + panel * TILE_KEYS * k->stride[1], k->stride[1],
                    min_i64(TILE_KEYS, job->m - panel * TILE_KEYS), job->d, packed);
@@ -220,15 +218,11 @@ static void run_batches(Job *job)
 /* One pass over the runs of `part`, rows and keys in the order of the phases of `step`. */
 static void run_pass(Job *job, int64_t step, RunPart part, int64_t other)
 {
-    float *values = job->values;
-
     job->row_order = (Phases){ step, job->n };
     job->key_order = (Phases){ step, job->m };
-    job->values = step > 1 ? values : NULL;
     for (int x = 0; x < threads_count(job->run->threads); x++)
         plan_order(&job->workers[x].plan, job->n, step, part, other);
     run_batches(job);
-    job->values = values;
 }
 
 /* Whether cells of other steps need a pass of their own. */
@@ -295,7 +289,7 @@ static bool choose_way(Job *job, const Typical *typical)
     job->binned = job->step == 1 && attend_bins_pay(job, typical);
     if (job->binned)
         return attend_bins_init(job) && batch_init(job);
-    if (job->step == 1 && attend_near_pays(job, typical))
+    if (attend_near_pays(job, typical))
         return attend_near_init(job);
     return batch_init(job);
 }
@@ -361,8 +355,9 @@ void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
  * worker busy at the end.  Such blocks come last, each head an item of its own.
  */
 
-/* Packed panels of a worker, bytes; more heads wait for the next batch. */
-#define NEAR_BYTES (1 << 20)
+/* Packed panels of a worker, bytes, without values; more heads wait for the next batch.  Twice as
+ * many in phases, where a block takes longer to plan. */
+#define NEAR_BYTES (1 << 19)
 #define LEAST_SLOTS 8
 #define MOST_SLOTS 32
 #define NEAR_SHARE 4      /* rows see at most one of so many keys, */
@@ -373,12 +368,15 @@ void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
 
 bool attend_near_pays(Job *job, const Typical *typical)
 {
-    int64_t span = 4 * (int64_t)(typical->cells / TILE_KEYS) + LEAST_SLOTS - 1, slots = 1;
+    double  apart = job->step > 1 ? fmax(typical->stepped, typical->cells - typical->stepped)
+                                  : typical->cells; /* cells of a pass */
+    int64_t span = (int64_t)(apart + (double)job->block_rows) / TILE_KEYS + 2;
+    int64_t slots = LEAST_SLOTS;
     int64_t items = threads_count(job->run->threads) * ITEMS_PER_WORKER;
 
     if (typical->cells * NEAR_SHARE > (double)job->m || typical->cells > NEAR_ROW)
         return false;
-    while (2 * slots <= min_i64(span, MOST_SLOTS))
+    while (slots < min_i64(span, MOST_SLOTS))
         slots *= 2;
     job->near_slots = slots;
     job->near_blocks = max_i64(1, min_i64(MOST_BLOCKS, job->blocks / items));
@@ -390,10 +388,11 @@ bool attend_near_init(Job *job)
 {
     Arena  *arena = job->run->arena;
     int64_t panel = job->d * TILE_KEYS * (int64_t)sizeof(float), panels;
+    int64_t values = job->step > 1 ? job->e * TILE_KEYS * (int64_t)sizeof(float) : 0;
     bool    taken = true;
 
-    job->most_slices = max_i64(1, min_i64(NEAR_BYTES / (panel * job->near_slots),
-                                          job->in->k.shape[0]));
+    job->most_slices = (job->step > 1 ? 2 : 1) * NEAR_BYTES / (panel * job->near_slots);
+    job->most_slices = max_i64(1, min_i64(job->most_slices, job->in->k.shape[0]));
     panels = job->most_slices * job->near_slots;
     job->far = arena_alloc(arena, job->blocks, sizeof(*job->far));
     job->far_block = arena_alloc(arena, job->blocks, sizeof(*job->far_block));
@@ -402,7 +401,8 @@ bool attend_near_init(Job *job)
 
         w->near = arena_alloc(arena, panels, panel);
         w->near_panel = arena_alloc(arena, panels, sizeof(*w->near_panel));
-        taken &= w->near && w->near_panel;
+        w->near_values = values ? arena_alloc(arena, panels, values) : NULL;
+        taken &= w->near && w->near_panel && (w->near_values || !values);
     }
     return taken && job->far && job->far_block;
 }

@@ -41,6 +41,7 @@ typedef struct Block {
     float        *top;              /* [capacity][LANES] */
     int32_t      *slots;            /* [groups] tiles of this step */
     int32_t      *panel;            /* [groups][STEP_PANELS] their panels */
+    int64_t       ring;             /* values lie in ring + 1 slots by panel; -1: in order */
     Span         *span;             /* [groups][STEP_PANELS] columns that any row needs */
 } Block;
 
@@ -58,8 +59,8 @@ void block_soften(Block *b, int64_t g, bool changed);
 /* Columns of the group's tiles that the softmax left out become 0, for those who read whole tiles;
  * between block_soften and block_mix. */
 void block_clear_rest(Block *b, int64_t g);
-/* Adds the weighted rows of v [m,e] and ends the group's step. */
-void block_mix(Block *b, int64_t g, const float *v, int64_t ldv, int64_t m);
+/* Adds the weighted rows of v and ends the group's step. */
+void block_mix(Block *b, int64_t g, const float *v, int64_t ldv);
 /* out [e] and the natural log-sum-exp; no key: zeros and -inf. */
 void block_row(const Block *b, int64_t row, float *out, float *lse);
 
@@ -109,8 +110,8 @@ static inline int64_t phases_position(Phases p, int64_t place)
  * one panel) says how it is computed.
  */
 
-/* A tile with fewer cells is cheaper cell by cell: a single cell costs four to five times
- * its share of a tile of 384 cells. */
+/* A tile with fewer cells, beside no others, is cheaper cell by cell: a single cell costs four to
+ * five times its share of a tile of 384 cells. */
 #define SPARSE_CELLS 72
 
 typedef enum TileKind {
@@ -232,10 +233,11 @@ typedef struct Worker {
     int32_t *sparse; /* [panels] of the TILE_SPARSE tiles of a group */
     float   *s;     /* [LIST_KEYS] */
     float   *near;   /* [slices of the batch][near_slots][d][TILE_KEYS] panels packed last */
+    float   *near_values; /* [slices of the batch][near_slots][TILE_KEYS][e], in phases only */
     Bins    *bins;   /* NULL: not used */
     int32_t *near_panel; /* [slices of the batch][near_slots] their numbers; -1: none */
     double   cells;
-    bool     failed;
+    bool     failed, full; /* full: rows do not fit in list_room */
 } Worker;
 
 typedef struct Job {
@@ -251,7 +253,7 @@ typedef struct Job {
     bool               binned;           /* tiles of rows of the same bin, not of neighbours */
     Phases             row_order, key_order;
     bool               join;             /* out and lse hold the result of another pass */
-    float             *values;           /* [slices][m][e] in the keys' order; NULL: v itself */
+    float             *values;           /* [slices][m][e] in the order of phases, with packed */
     float             *packed;           /* [slices of the batch][panels][d][TILE_KEYS] */
     int64_t            near_slots;       /* a power of two; 0: all panels are in packed */
     int64_t            near_blocks;      /* of one item */
@@ -262,6 +264,7 @@ typedef struct Job {
     int64_t            list_first, list_rows;
     int64_t           *list_offset;      /* [list_rows + 1] into listed and list_s */
     int32_t           *listed;           /* [.] keys, increasing in a row */
+    int64_t            list_room;        /* while rows are listed: keys of an item; 0: as offset */
     float             *list_s;           /* [.] their scores, then weights */
     bool               list_apart;       /* all rows of a head are scored before any is mixed */
     bool               list_mix;         /* this pass mixes */
@@ -278,6 +281,10 @@ bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t
 void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
 /* Plans and computes `block`; does nothing after a failure of the worker, or a cancelled run. */
 void attend_planned(const Job *job, Worker *w, int64_t head, int64_t block);
+
+/* A panel of keys in the order of the job's phases, and their values [TILE_KEYS][e]. */
+void attend_pack_phased(const Job *job, const float *k, const float *v, int64_t panel,
+                        float *packed, float *values);
 
 /* Whether workers should pack panels themselves; sets near_slots, near_blocks and near_most. */
 bool attend_near_pays(Job *job, const Typical *typical);

@@ -19,28 +19,41 @@
 #define JUMP_BYTES   (8 << 20)  /* of a range where keys_jump */
 #define LIST_BYTES   (64 << 20) /* cells listed at once with their scores, roughly */
 #define ITEM_ROWS 256
+#define ROOM 1.25 /* for lists of an item: so many times the typical keys */
 #define ROWS_AHEAD 2 /* distance at which lists of rows are prefetched */
 
-/* Lists the keys of some rows, or counts them while job->listed is NULL. */
+static int32_t *list_row(const PatternRow *row, int32_t *to)
+{
+    for (int64_t x = 0; x < row->count; x++)
+        for (int64_t y = 0; y < row->runs[x].count; y++)
+            *to++ = (int32_t)(row->runs[x].start + y * row->runs[x].step);
+    return to;
+}
+
+/* Lists the keys of some rows: at their offsets, or, while these are not known, in the room of the
+ * item as far as it goes, and counts them. */
 static void list_item(void *context, int64_t item, int worker)
 {
     Job        *job = context;
     Worker     *w = &job->workers[worker];
     PatternRow *row = &w->plan.row;
-    int64_t     end = min_i64(job->list_rows, (item + 1) * ITEM_ROWS);
+    int64_t     first = item * ITEM_ROWS, end = min_i64(job->list_rows, first + ITEM_ROWS);
+    int32_t    *to = job->listed + (job->list_room ? item * job->list_room
+                                                   : job->list_offset[first]);
+    int32_t    *room = to + job->list_room;
 
-    for (int64_t i = item * ITEM_ROWS; i < end && !w->failed; i++) {
-        int64_t count = 0;
+    for (int64_t i = first; i < end && !w->failed; i++) {
+        int64_t count;
 
         pattern_row(job->pattern, job->per_head ? job->head : 0, job->list_first + i, row);
         w->failed = row->failed;
-        for (int64_t x = 0; x < row->count; x++)
-            for (int64_t y = 0; y < row->runs[x].count; y++, count++)
-                if (job->listed)
-                    job->listed[job->list_offset[i] + count] =
-                        (int32_t)(row->runs[x].start + y * row->runs[x].step);
-        if (!job->listed)
+        count = w->failed ? 0 : pattern_row_cells(row);
+        if (job->list_room) {
             job->list_offset[i + 1] = count;
+            w->full |= count > room - to;
+        }
+        if (!w->failed && !w->full)
+            to = list_row(row, to);
     }
 }
 
@@ -53,24 +66,55 @@ static bool any_failed(const Job *job)
     return failed;
 }
 
-static bool list_rows(Job *job)
+/* Whether all rows were listed in the rooms of their items; then they are moved together. */
+static bool lists_fit(Job *job)
+{
+    bool full = false;
+
+    for (int x = 0; x < threads_count(job->run->threads); x++)
+        full |= job->workers[x].full;
+    for (int64_t first = 0; first < job->list_rows && !full; first += ITEM_ROWS) {
+        int64_t end = min_i64(job->list_rows, first + ITEM_ROWS), at = job->list_offset[first];
+
+        memmove(job->listed + at, job->listed + first / ITEM_ROWS * job->list_room,
+                (size_t)(job->list_offset[end] - at) * sizeof(*job->listed));
+    }
+    return !full;
+}
+
+/* Lists all rows once more, as they did not fit. */
+static bool list_again(Job *job, int64_t items)
+{
+    job->list_room = 0;
+    job->listed = cpu_scratch(job->run, max_i64(1, job->list_offset[job->list_rows]),
+                              sizeof(*job->listed));
+    for (int x = 0; x < threads_count(job->run->threads); x++)
+        job->workers[x].full = false;
+    if (!run_failed(job->run))
+        threads_run(job->run->threads, items, list_item, job);
+    return !run_failed(job->run) && !any_failed(job);
+}
+
+/* Lists the rows, of `typical` keys. */
+static bool list_rows(Job *job, double typical)
 {
     int64_t items = ceil_div(job->list_rows, ITEM_ROWS), cells;
 
-    job->listed = NULL;
+    job->list_room = (int64_t)((ROOM * typical + 1) * ITEM_ROWS);
+    job->listed = cpu_scratch(job->run, items * job->list_room, sizeof(*job->listed));
+    if (run_failed(job->run))
+        return false;
     job->list_offset[0] = 0;
     threads_run(job->run->threads, items, list_item, job);
     if (any_failed(job))
         return false;
     for (int64_t i = 0; i < job->list_rows; i++)
         job->list_offset[i + 1] += job->list_offset[i];
-    cells = max_i64(1, job->list_offset[job->list_rows]);
-    job->list_s = cpu_scratch(job->run, job->list_apart ? cells : 1, sizeof(*job->list_s));
-    job->listed = cpu_scratch(job->run, cells, sizeof(*job->listed));
-    if (run_failed(job->run))
+    if (!lists_fit(job) && !list_again(job, items))
         return false;
-    threads_run(job->run->threads, items, list_item, job);
-    return !any_failed(job);
+    cells = job->list_apart ? max_i64(1, job->list_offset[job->list_rows]) : 1;
+    job->list_s = cpu_scratch(job->run, cells, sizeof(*job->list_s));
+    return !run_failed(job->run);
 }
 
 /* Some listed cells of a row. */
@@ -249,12 +293,12 @@ static void gather_sweep(Job *job, bool mix, int64_t size)
     }
 }
 
-static bool gather_rows(Job *job)
+static bool gather_rows(Job *job, double typical)
 {
     for (job->head = 0; job->head < job->h; job->head++) {
         ArenaMark mark = arena_mark(job->run->arena);
 
-        if ((job->per_head || job->head == 0) && !list_rows(job))
+        if ((job->per_head || job->head == 0) && !list_rows(job, typical))
             return false;
         if (job->list_apart) {
             gather_sweep(job, false, job->d);
@@ -284,7 +328,7 @@ void attend_gather(Job *job, const Typical *typical)
         ArenaMark mark = arena_mark(job->run->arena);
 
         job->list_rows = min_i64(rows, job->n - job->list_first);
-        done = gather_rows(job);
+        done = gather_rows(job, typical->cells);
         arena_release(job->run->arena, mark);
     }
 }

@@ -11,7 +11,7 @@ bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, 
 {
     int64_t groups = capacity / TILE_ROWS, size = (int64_t)sizeof(float);
 
-    *b = (Block){ .kernel = kernel, .capacity = capacity, .d = d, .e = e };
+    *b = (Block){ .kernel = kernel, .capacity = capacity, .d = d, .e = e, .ring = -1 };
     /* The extra lanes keep rows from falling on the same cache sets. */
     b->lds = STEP_PANELS * TILE_KEYS + LANES;
     b->lda = round_up_to(e, LANES);
@@ -112,7 +112,7 @@ void block_clear_rest(Block *b, int64_t g)
 }
 
 /* Neighbouring panels are mixed together, from the first column that a row needs to the last. */
-void block_mix(Block *b, int64_t g, const float *v, int64_t ldv, int64_t m)
+void block_mix(Block *b, int64_t g, const float *v, int64_t ldv)
 {
     static const float ones[TILE_ROWS] = { 1, 1, 1, 1, 1, 1 };
     const int32_t     *panel = b->panel + g * STEP_PANELS;
@@ -120,14 +120,14 @@ void block_mix(Block *b, int64_t g, const float *v, int64_t ldv, int64_t m)
     const float       *factor = b->factor + g * TILE_ROWS;
 
     for (int from = 0, to; from < b->slots[g]; from = to) {
-        int64_t key = (int64_t)panel[from] * TILE_KEYS + span[from].from, end;
+        int64_t first = (panel[from] & b->ring) * TILE_KEYS + span[from].from, end;
 
         to = from + 1;
-        while (to < b->slots[g] && panel[to] == panel[to - 1] + 1)
+        while (to < b->slots[g] && panel[to] == panel[to - 1] + 1 && (panel[to] & b->ring))
             to++;
-        end = min_i64(m, (int64_t)panel[to - 1] * TILE_KEYS + span[to - 1].to);
-        b->kernel->mix(block_tile(b, g, from) + span[from].from, b->lds, v + key * ldv, ldv,
-                       end - key, b->e, factor, b->acc + g * TILE_ROWS * b->lda, b->lda);
+        end = (panel[to - 1] & b->ring) * TILE_KEYS + span[to - 1].to;
+        b->kernel->mix(block_tile(b, g, from) + span[from].from, b->lds, v + first * ldv, ldv,
+                       end - first, b->e, factor, b->acc + g * TILE_ROWS * b->lda, b->lda);
         factor = ones;
     }
     b->slots[g] = 0;
@@ -155,21 +155,31 @@ void block_row(const Block *b, int64_t row, float *out, float *lse)
 #define ROWS_AHEAD 8 /* distance at which queries are prefetched */
 #define KEYS_AHEAD 2 /* rows ahead whose keys are prefetched */
 
+/* Where the worker keeps a panel. */
+static int64_t near_place(const Job *job, int64_t head, int64_t panel)
+{
+    int64_t slice = head * job->in->k.shape[0] / job->h - job->slice;
+
+    return slice * job->near_slots + (panel & (job->near_slots - 1));
+}
+
 /* The panel from the worker's slots, packed first unless its slot holds it. */
 static const float *near_panel(const Job *job, Worker *w, int64_t head, int64_t panel)
 {
     const Tensor *k = &job->in->k;
-    int64_t       slice = head * k->shape[0] / job->h - job->slice, first = panel * TILE_KEYS;
-    int64_t       at = slice * job->near_slots + (panel & (job->near_slots - 1));
+    int64_t       first = panel * TILE_KEYS, at = near_place(job, head, panel);
+    const float  *keys = tensor_head(k, head, job->h);
     float        *packed = w->near + at * job->d * TILE_KEYS;
 
-    if (w->near_panel[at] != panel) {
-        const float *keys = tensor_head(k, head, job->h);
-
+    if (w->near_panel[at] == panel)
+        return packed;
+    if (job->key_order.step > 1)
+        attend_pack_phased(job, keys, tensor_head(&job->in->v, head, job->h), panel, packed,
+                           w->near_values + at * TILE_KEYS * job->e);
+    else
         pack_panel(keys + first * k->stride[1], k->stride[1],
                    min_i64(TILE_KEYS, job->m - first), job->d, packed);
-        w->near_panel[at] = (int32_t)panel;
-    }
+    w->near_panel[at] = (int32_t)panel;
     return packed;
 }
 
@@ -181,13 +191,15 @@ static const float *packed_panel(const Job *job, Worker *w, int64_t head, int64_
                            : job->packed + (slice * job->panels + panel) * job->d * TILE_KEYS;
 }
 
-static const float *values_of(const Job *job, int64_t head, int64_t *stride)
+static const float *values_of(const Job *job, const Worker *w, int64_t head, int64_t *stride)
 {
     int64_t slice = head * job->in->k.shape[0] / job->h - job->slice;
 
-    *stride = job->values ? job->e : job->in->v.stride[1];
-    return job->values ? job->values + slice * job->m * job->e
-                       : tensor_head(&job->in->v, head, job->h);
+    *stride = job->key_order.step > 1 ? job->e : job->in->v.stride[1];
+    if (job->key_order.step == 1)
+        return tensor_head(&job->in->v, head, job->h);
+    return job->near_slots ? w->near_values + near_place(job, head, 0) * TILE_KEYS * job->e
+                           : job->values + slice * job->m * job->e;
 }
 
 static void score_panel(const Job *job, Worker *w, int64_t head, int64_t place)
@@ -219,14 +231,14 @@ static void mix_group(const Job *job, Worker *w, int64_t head, int64_t g)
     Block       *block = &w->block;
     int32_t      slots = block->slots[g];
     int64_t      stride;
-    const float *v = values_of(job, head, &stride);
+    const float *v = values_of(job, w, head, &stride);
 
     if (slots == 0)
         return;
     block_soften(block, g, job->has_terms);
     if (w->terms.value)
         block_clear_rest(block, g);
-    block_mix(block, g, v, stride, job->m);
+    block_mix(block, g, v, stride);
     if (w->terms.value)
         for (int x = 0; x < slots; x++)
             terms_mix_tile(&w->terms, head, w->plan.first + g * TILE_ROWS,
@@ -361,13 +373,29 @@ static void take_listed(const Job *job, Worker *w, int64_t head, int64_t first, 
     }
 }
 
+/* The end of the step that begins at `place`: no two of its panels have their values in the same
+ * slot. */
+static int64_t step_end(const Worker *w, int64_t place)
+{
+    const int32_t *panel = w->plan.touched;
+    int64_t        ring = w->block.ring, end = place + 1;
+
+    while (end < min_i64(place + STEP_PANELS, w->plan.count)) {
+        for (int64_t x = place; x < end; x++)
+            if ((panel[x] & ring) == (panel[end] & ring))
+                return end;
+        end++;
+    }
+    return end;
+}
+
 static void take_tiles(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
 {
     Block *block = &w->block;
 
-    for (int64_t place = 0; place < w->plan.count; place += STEP_PANELS) {
-        int64_t end = min_i64(place + STEP_PANELS, w->plan.count);
-
+    block->ring = job->near_slots && job->key_order.step > 1 ? job->near_slots - 1 : -1;
+    for (int64_t place = 0, end; place < w->plan.count; place = end) {
+        end = step_end(w, place);
         for (int64_t x = place; x < end; x++)
             score_panel(job, w, head, x);
         for (int64_t g = 0; g < block->groups; g++)

@@ -316,7 +316,7 @@ static void take_step(const GroupJob *job, GroupWorker *w, const Part *p, int64_
     for (int64_t g = 0; g < block->groups; g++)
         if (block->slots[g] > 0) {
             block_soften(block, g, job->changed);
-            block_mix(block, g, w->values, job->e, count);
+            block_mix(block, g, w->values, job->e);
         }
 }
 

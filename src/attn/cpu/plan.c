@@ -7,6 +7,13 @@
 
 enum { SAMPLES = 9 };
 
+/* Costs in cycles, about, of d = e = 64: a column of a tile is mixed; LANES columns are scored and
+ * softened; a cell is taken alone; a row whose cells are taken alone has a softmax more. */
+#define COLUMN_COST 24
+#define VECTOR_COST 440
+#define CELL_COST 25
+#define ROW_COST 120
+
 static void count_row(const PatternRow *row, Typical *t)
 {
     t->runs += (double)row->count / (SAMPLES - 1);
@@ -96,15 +103,29 @@ static uint64_t *touch(Plan *plan, int64_t panel, int64_t row)
     return keep + row;
 }
 
-/* Keys [from, to) of one row. */
-static void mark_range(Plan *plan, int64_t row, int64_t from, int64_t to)
+/* Some rows that see the same keys. */
+typedef struct Alike {
+    int64_t row, count;
+} Alike;
+
+/* Keys `bits` of a panel. */
+static void mark_bits(Plan *plan, Alike rows, int64_t panel, uint64_t bits)
+{
+    uint64_t *keep = touch(plan, panel, rows.row);
+
+    for (int64_t x = 0; x < rows.count; x++)
+        keep[x] |= bits;
+}
+
+/* Keys [from, to). */
+static void mark_range(Plan *plan, Alike rows, int64_t from, int64_t to)
 {
     while (from < to) {
         int64_t  panel = from / TILE_KEYS, base = panel * TILE_KEYS;
         int64_t  end = to < base + TILE_KEYS ? to : base + TILE_KEYS;
         uint64_t bits = ~UINT64_C(0) >> (TILE_KEYS - (end - from)) << (from - base);
 
-        *touch(plan, panel, row) |= bits;
+        mark_bits(plan, rows, panel, bits);
         from = end;
     }
 }
@@ -116,25 +137,35 @@ static bool is_planned(const Plan *plan, const PatternRun *run)
                                        : run->step != plan->other);
 }
 
-static void mark_run(Plan *plan, int64_t row, const PatternRun *run)
+static void mark_run(Plan *plan, Alike rows, const PatternRun *run)
 {
     int64_t place = phases_place(plan->key_order, run->start);
 
     if (run->step == plan->key_order.step || run->count == 1) {
-        mark_range(plan, row, place, place + run->count);
+        mark_range(plan, rows, place, place + run->count);
         return;
     }
     for (int64_t x = 0; x < run->count; x++) {
         int64_t key = phases_place(plan->key_order, run->start + x * run->step);
 
-        *touch(plan, key / TILE_KEYS, row) |= UINT64_C(1) << (key % TILE_KEYS);
+        mark_bits(plan, rows, key / TILE_KEYS, UINT64_C(1) << (key % TILE_KEYS));
     }
 }
 
-static TileKind tile_kind(const uint64_t *keep, int64_t rows, int64_t *cells)
+/* Of a tile with cells in the columns `any`. */
+static int64_t cost_in_tile(uint64_t any)
+{
+    int64_t from = __builtin_ctzll(any), to = 64 - __builtin_clzll(any);
+
+    return COLUMN_COST * (to - from) + VECTOR_COST * (ceil_div(to, LANES) - from / LANES);
+}
+
+/* A tile of which all, or no rows have cells, or some; *saved: what it saves to take them one by
+ * one. */
+static TileKind tile_kind(const uint64_t *keep, int64_t rows, int64_t *cells, int64_t *saved)
 {
     uint64_t all = ~UINT64_C(0), any = 0;
-    int      count = 0;
+    int64_t  count = 0;
 
     for (int64_t r = 0; r < rows; r++) {
         all &= keep[r];
@@ -149,50 +180,77 @@ static TileKind tile_kind(const uint64_t *keep, int64_t rows, int64_t *cells)
     for (int64_t r = 0; r < rows; r++)
         count += __builtin_popcountll(keep[r]);
     *cells += count;
+    *saved = cost_in_tile(any) - CELL_COST * count;
     return count < SPARSE_CELLS ? TILE_SPARSE : TILE_MASKED;
+}
+
+/* Classes the tiles of a group.  Beside other tiles, cells one by one must also save a softmax. */
+static void class_group(Plan *plan, int64_t g, int64_t *cells)
+{
+    int64_t  left = plan->rows - g * TILE_ROWS, rows = left < TILE_ROWS ? left : TILE_ROWS;
+    int64_t  kinds = plan->capacity / TILE_ROWS, all = 0;
+    uint8_t *kind = plan->kind + g;
+    bool     tiles = false;
+
+    for (int64_t x = 0; x < plan->count; x++) {
+        int64_t saved = 0;
+
+        kind[x * kinds] =
+            (uint8_t)tile_kind(plan_keep(plan, plan->touched[x], g), rows, cells, &saved);
+        all += kind[x * kinds] == TILE_SPARSE ? saved : 0;
+        tiles |= kind[x * kinds] == TILE_FULL || kind[x * kinds] == TILE_MASKED;
+    }
+    if (!tiles || all > rows * ROW_COST) {
+        for (int64_t x = 0; x < plan->count; x++)
+            plan->sparse |= kind[x * kinds] == TILE_SPARSE;
+        return;
+    }
+    for (int64_t x = 0; x < plan->count; x++)
+        if (kind[x * kinds] == TILE_SPARSE)
+            kind[x * kinds] = TILE_MASKED;
 }
 
 /* Lists the touched panels, classes their tiles and clears the marks. */
 static void sum_up(Plan *plan)
 {
-    int64_t cells = 0, kinds = plan->capacity / TILE_ROWS;
+    int64_t cells = 0;
 
     plan->count = 0;
     plan->sparse = false;
-    for (int64_t p = plan->low; p < plan->high; p++) {
-        if (!plan->seen[p])
-            continue;
-        plan->seen[p] = 0;
-        for (int64_t g = 0; g < plan->groups; g++) {
-            int64_t  left = plan->rows - g * TILE_ROWS;
-            TileKind kind = tile_kind(plan_keep(plan, p, g), left < TILE_ROWS ? left : TILE_ROWS,
-                                      &cells);
-
-            plan->kind[plan->count * kinds + g] = (uint8_t)kind;
-            plan->sparse |= kind == TILE_SPARSE;
+    for (int64_t p = plan->low; p < plan->high; p++)
+        if (plan->seen[p]) {
+            plan->seen[p] = 0;
+            plan->touched[plan->count++] = (int32_t)p;
         }
-        plan->touched[plan->count++] = (int32_t)p;
-    }
+    for (int64_t g = 0; g < plan->groups; g++)
+        class_group(plan, g, &cells);
     plan->cells = (double)cells;
 }
 
 bool plan_make(Plan *plan, const Pattern *pattern, int64_t head, int64_t first, int64_t rows)
 {
+    Alike alike;
+
     plan->head = head;
     plan->first = first;
     plan->rows = rows;
     plan->groups = (rows + TILE_ROWS - 1) / TILE_ROWS;
     plan->low = plan->panels;
     plan->high = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        pattern_row(pattern, head, phases_position(plan->row_order, first + i), &plan->row);
+    for (int64_t i = 0; i < rows; i += alike.count) {
+        int64_t at = phases_position(plan->row_order, first + i);
+
+        alike.row = i;
+        alike.count = plan->row_order.step > 1 ? 1 : pattern_same_until(pattern, head, at) - at;
+        alike.count = min_i64(alike.count, rows - i);
+        pattern_row(pattern, head, at, &plan->row);
         if (plan->row.failed) {
             plan->head = -1;
             return false;
         }
         for (int64_t x = 0; x < plan->row.count; x++)
             if (is_planned(plan, &plan->row.runs[x]))
-                mark_run(plan, i, &plan->row.runs[x]);
+                mark_run(plan, alike, &plan->row.runs[x]);
     }
     sum_up(plan);
     return true;

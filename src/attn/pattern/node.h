@@ -25,6 +25,9 @@ void runs_union(PatternRow *row, int64_t x, int64_t y);
 void runs_intersect(PatternRow *row, int64_t x, int64_t y);
 void runs_difference(PatternRow *row, int64_t x, int64_t y);
 
+/* Moves the slice [from, end) down to `to`. */
+void runs_drop(PatternRow *row, int64_t to, int64_t from);
+
 /* Sorts the slice [x, end) by start and joins neighbours with equal bits. */
 void runs_tidy(PatternRow *row, int64_t x);
 
@@ -47,9 +50,20 @@ enum {
     RULE_BY_HEAD,
 };
 
+/* Which rows of a node are alike; REPEATS_NOT: perhaps none. */
+enum {
+    REPEATS_NOT,
+    REPEATS_ALL,
+    REPEATS_BLOCK,    /* those of the same floor(i / a) */
+    REPEATS_FLAGS,    /* those of equal flags, one after the other, in `table` */
+    REPEATS_OPERANDS, /* those that are alike in x, and in y if there is one */
+    REPEATS_TILE,     /* those whose block of a rows is alike in x */
+    REPEATS_BY_HEAD,
+};
+
 struct Pattern {
     PatternRowFn   row;
-    uint8_t        rule;
+    uint8_t        rule, repeats;
     PatternShape   shape;
     bool           per_head;
     uint8_t        bits;
@@ -65,6 +79,8 @@ struct Pattern {
 Pattern *pattern_node(Arena *a, PatternShape s, PatternRowFn row, uint8_t bits);
 /* p, with this RULE_; NULL where p is. */
 Pattern *pattern_ruled(Pattern *p, uint8_t rule);
+/* p, with this REPEATS_; NULL where p is. */
+Pattern *pattern_repeats(Pattern *p, uint8_t repeats);
 
 /* The parser (parse.c) and its primitives (primitives.c: what each name builds). */
 

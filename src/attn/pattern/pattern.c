@@ -55,6 +55,31 @@ void pattern_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
     runs_tidy(row, 0);
 }
 
+#define FLAGS_AHEAD 128 /* rows that are looked at */
+
+/* Operands are asked in turn: most patterns have one whose rows all differ. */
+int64_t pattern_same_until(const Pattern *p, int64_t head, int64_t i)
+{
+    int64_t        end = i + 1, n = p->shape.n;
+    const uint8_t *flags = p->table;
+
+    switch (p->repeats) {
+    case REPEATS_ALL: return n;
+    case REPEATS_BLOCK: return min_i64(n, (i / p->a + 1) * p->a);
+    case REPEATS_TILE: return min_i64(n, pattern_same_until(p->x, head, i / p->a) * p->a);
+    case REPEATS_BY_HEAD: return pattern_same_until(p->parts[head % p->part_count], head, i);
+    case REPEATS_FLAGS:
+        while (end < min_i64(n, i + FLAGS_AHEAD) && flags[end] == flags[i])
+            end++;
+        return end;
+    case REPEATS_OPERANDS:
+        end = pattern_same_until(p->x, head, i);
+        return end > i + 1 && p->y && p->y != p->x
+                   ? min_i64(end, pattern_same_until(p->y, head, i)) : end;
+    default: return end;
+    }
+}
+
 uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool *allowed)
 {
     PatternRow row = { 0 };
@@ -126,12 +151,20 @@ Pattern *pattern_ruled(Pattern *p, uint8_t rule)
     return p;
 }
 
+Pattern *pattern_repeats(Pattern *p, uint8_t repeats)
+{
+    if (p)
+        p->repeats = repeats;
+    return p;
+}
+
 static Pattern *combine(Arena *a, Pattern *x, Pattern *y, PatternRowFn row, uint8_t rule)
 {
     Pattern *p = x && y ? node_over(a, x->shape, x, row, 0, 0) : NULL;
 
     if (p) {
         p->rule = rule;
+        p->repeats = REPEATS_OPERANDS;
         p->y = y;
         p->per_head = x->per_head || y->per_head;
     }
@@ -243,20 +276,20 @@ static void push_blocks(PatternRow *row, PatternRun blocks, int64_t b, int64_t m
 
 static void row_tile(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
-    int64_t    b = p->a, x = row->count;
-    PatternRow inner = { 0 };
+    int64_t b = p->a, x = row->count, end;
 
-    p->x->row(p->x, head, i / b, &inner);
-    for (int64_t r = 0; r < inner.count; r++)
-        push_blocks(row, inner.runs[r], b, p->shape.m);
-    row->failed |= inner.failed;
-    pattern_row_free(&inner);
+    p->x->row(p->x, head, i / b, row);
+    end = row->count;
+    for (int64_t r = x; r < end && !row->failed; r++)
+        push_blocks(row, row->runs[r], b, p->shape.m);
+    runs_drop(row, x, end);
     runs_tidy(row, x);
 }
 
 Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x)
 {
-    return pattern_ruled(node_over(a, s, x, row_tile, b, 0), RULE_TILE);
+    return pattern_repeats(pattern_ruled(node_over(a, s, x, row_tile, b, 0), RULE_TILE),
+                           REPEATS_TILE);
 }
 
 static void row_offset(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -303,7 +336,7 @@ Pattern *pattern_by_head(Arena *a, PatternShape s, Pattern *const *xs, int64_t c
     p->parts = parts;
     p->part_count = count;
     p->per_head |= count > 1 && s.heads > 1;
-    return pattern_ruled(p, RULE_BY_HEAD);
+    return pattern_repeats(pattern_ruled(p, RULE_BY_HEAD), REPEATS_BY_HEAD);
 }
 
 static void row_finish(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -324,7 +357,8 @@ static void row_finish(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal)
 {
-    return pattern_ruled(node_over(a, s, x, row_finish, causal, 0), RULE_SAME);
+    return pattern_repeats(pattern_ruled(node_over(a, s, x, row_finish, causal, 0), RULE_SAME),
+                           causal ? REPEATS_NOT : REPEATS_OPERANDS);
 }
 
 /* ---- transpose -------------------------------------------------------------- */

@@ -59,6 +59,8 @@ bool    pattern_per_head(const Pattern *p); /* rows differ between heads */
 
 /* Replaces *row by the runs of query i in `head`, sorted by start. */
 void pattern_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row);
+/* The first row after i that may differ from row i of `head`; n: none does. */
+int64_t pattern_same_until(const Pattern *p, int64_t head, int64_t i);
 
 /* Bits of one cell; *allowed: whether the cell is in the pattern (a cell without bits is possible
  * inside an expression, never in a finished pattern). */

@@ -150,8 +150,7 @@ static void runs_without(PatternRun a, PatternRun common, Emit emit, void *conte
     emit_piece(emit, context, a, last + 1, a.count - last - 1, 1);
 }
 
-/* Moves the slice [from, end) down to `to`. */
-static void drop_below(PatternRow *row, int64_t to, int64_t from)
+void runs_drop(PatternRow *row, int64_t to, int64_t from)
 {
     if (row->failed)
         return;
@@ -238,11 +237,11 @@ static void pieces_push_rest(Pieces *p, Piece from, int64_t at, PatternRun commo
     }
 }
 
-/* Takes from `run` what it has in common with the runs [from, end) of the row, and pushes the rest
- * on `left`.  joins: common keys get the bits of both, and the rest of their run is pushed on the
- * row; its runs are then compared to the row's end, whatever `end` is. */
+/* Takes from `run` what it has in common with the runs [from, end) of the row, and emits the rest.
+ * joins: common keys get the bits of both, and the rest of their run is pushed on the row; its
+ * runs are then compared to the row's end, whatever `end` is. */
 static void runs_take(PatternRow *row, int64_t from, int64_t end, PatternRun run, bool joins,
-                      PatternRow *left)
+                      Emit emit, void *context)
 {
     Pieces pieces;
 
@@ -256,7 +255,7 @@ static void runs_take(PatternRow *row, int64_t from, int64_t end, PatternRun run
         while (at < last && !(common = runs_common(row->runs[at], p.run)).count)
             at++;
         if (at == last) {
-            runs_push_of(left, p.run);
+            emit(context, p.run);
             continue;
         }
         if (joins) {
@@ -271,24 +270,84 @@ static void runs_take(PatternRow *row, int64_t from, int64_t end, PatternRun run
     pieces_free(&pieces);
 }
 
+/* Whether the runs are of neighbours, in order. */
+static bool are_intervals(const PatternRun *runs, int64_t count)
+{
+    bool so = count == 0 || runs[0].step == 1;
+
+    for (int64_t i = 1; so && i < count; i++)
+        so = runs[i].step == 1 && runs[i].start >= runs[i - 1].start + runs[i - 1].count;
+    return so;
+}
+
+/* Pushes the first `count` keys of a run, and takes them from it. */
+static void push_first(PatternRow *row, PatternRun *run, int64_t count, uint8_t bits)
+{
+    runs_push_of(row, (PatternRun){ run->start, count, 1, bits });
+    run->start += count;
+    run->count -= count;
+}
+
+/* Pushes the union of intervals [x, y) and [y, end), in order. */
+static void merge_intervals(PatternRow *row, int64_t x, int64_t y, int64_t end)
+{
+    int64_t    i = x, j = y;
+    PatternRun a = row->runs[x], b = row->runs[y];
+
+    while (i < y && j < end) {
+        int64_t gap = b.start - a.start;
+
+        if (gap > 0) {
+            push_first(row, &a, min_i64(a.count, gap), a.bits);
+        } else if (gap < 0) {
+            push_first(row, &b, min_i64(b.count, -gap), b.bits);
+        } else {
+            int64_t common = min_i64(a.count, b.count);
+
+            push_first(row, &a, common, (uint8_t)(a.bits | b.bits));
+            b.start += common;
+            b.count -= common;
+        }
+        if (a.count == 0 && ++i < y)
+            a = row->runs[i];
+        if (b.count == 0 && ++j < end)
+            b = row->runs[j];
+    }
+    runs_push_of(row, i < y ? a : b);
+    while (++i < y)
+        runs_push_of(row, row->runs[i]);
+    while (++j < end)
+        runs_push_of(row, row->runs[j]);
+}
+
 /* Runs of the second operand are disjoint, so each is compared with those of the first only.  Its
  * remainder is kept apart: else the time would be quadratic in the runs. */
-void runs_union(PatternRow *row, int64_t x, int64_t y)
+static void join_runs(PatternRow *row, int64_t x, int64_t y, int64_t end)
 {
-    PatternRow left = { 0 };
-    int64_t    end = row->count;
+    Pieces left;
 
-    if (y == end || row->failed)
-        return;
+    pieces_begin(&left, 0);
     for (int64_t i = x; i < y; i++)
         runs_push_of(row, row->runs[i]);
     for (int64_t i = y; i < end && !row->failed; i++)
-        runs_take(row, end, end, row->runs[i], true, &left);
+        runs_take(row, end, end, row->runs[i], true, pieces_push, &left);
     row->failed = row->failed || left.failed;
     for (int64_t i = 0; i < left.count; i++)
-        runs_push_of(row, left.runs[i]);
-    pattern_row_free(&left);
-    drop_below(row, x, end);
+        runs_push_of(row, left.items[i].run);
+    pieces_free(&left);
+}
+
+void runs_union(PatternRow *row, int64_t x, int64_t y)
+{
+    int64_t end = row->count;
+
+    if (x == y || y == end || row->failed)
+        return;
+    if (are_intervals(row->runs + x, y - x) && are_intervals(row->runs + y, end - y))
+        merge_intervals(row, x, y, end);
+    else
+        join_runs(row, x, y, end);
+    runs_drop(row, x, end);
 }
 
 void runs_intersect(PatternRow *row, int64_t x, int64_t y)
@@ -300,7 +359,7 @@ void runs_intersect(PatternRow *row, int64_t x, int64_t y)
     for (int64_t i = x; i < y; i++)
         for (int64_t j = y; j < end && !row->failed; j++)
             runs_push_of(row, runs_common(row->runs[i], row->runs[j]));
-    drop_below(row, x, end);
+    runs_drop(row, x, end);
 }
 
 void runs_difference(PatternRow *row, int64_t x, int64_t y)
@@ -310,8 +369,8 @@ void runs_difference(PatternRow *row, int64_t x, int64_t y)
     if (y == end || row->failed)
         return;
     for (int64_t i = x; i < y && !row->failed; i++)
-        runs_take(row, y, end, row->runs[i], false, row);
-    drop_below(row, x, end);
+        runs_take(row, y, end, row->runs[i], false, emit_push, row);
+    runs_drop(row, x, end);
 }
 
 static int by_start(const void *a, const void *b)

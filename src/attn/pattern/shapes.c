@@ -51,7 +51,8 @@ static void row_full(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_full(Arena *a, PatternShape s, uint8_t bits)
 {
-    return pattern_ruled(pattern_node(a, s, row_full, bits), RULE_ALL);
+    return pattern_repeats(pattern_ruled(pattern_node(a, s, row_full, bits), RULE_ALL),
+                           REPEATS_ALL);
 }
 
 static void row_none(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -61,7 +62,8 @@ static void row_none(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_none(Arena *a, PatternShape s)
 {
-    return pattern_ruled(pattern_node(a, s, row_none, 0), RULE_NONE);
+    return pattern_repeats(pattern_ruled(pattern_node(a, s, row_none, 0), RULE_NONE),
+                           REPEATS_ALL);
 }
 
 static void shapes_row_causal(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -151,7 +153,7 @@ Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_
     Pattern *p = node_with(a, s, row_local, COMPONENT_BLOCK, clamp_reach(b, s),
                            clamp_reach(left, s), clamp_reach(right, s));
 
-    return p ? pattern_of_span(p, p->a + p->b) : NULL;
+    return p ? pattern_repeats(pattern_of_span(p, p->a + p->b), REPEATS_BLOCK) : NULL;
 }
 
 Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_t ahead)
@@ -240,8 +242,10 @@ static void shapes_row_summary(const Pattern *p, int64_t head, int64_t i, Patter
 
 Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, int64_t v)
 {
-    return pattern_ruled(node_with(a, s, shapes_row_summary, COMPONENT_STRIDED, stride, c,
-                                   stride - (v + 1) * c), RULE_PERIOD);
+    Pattern *p = node_with(a, s, shapes_row_summary, COMPONENT_STRIDED, stride, c,
+                           stride - (v + 1) * c);
+
+    return pattern_repeats(pattern_ruled(p, RULE_PERIOD), REPEATS_ALL);
 }
 
 /* In increasing order, so that runs need no sorting. */
@@ -335,7 +339,7 @@ Pattern *pattern_rows(Arena *a, PatternShape s, const uint8_t *flags)
     p->table = memcpy(copy, flags, (size_t)s.n);
     for (int64_t i = 0; i < s.n; i++)
         p->b = flags[i] ? i + 1 : p->b;
-    return pattern_ruled(p, RULE_ROWS);
+    return pattern_repeats(pattern_ruled(p, RULE_ROWS), REPEATS_FLAGS);
 }
 
 static void row_cols(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -368,7 +372,7 @@ Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags)
             runs[++count] = (PatternRun){ .start = j, .step = 1 };
         runs[count].count++;
     }
-    return pattern_ruled(p, RULE_COLUMNS);
+    return pattern_repeats(pattern_ruled(p, RULE_COLUMNS), REPEATS_ALL);
 }
 
 Pattern *pattern_first_cols(Arena *a, PatternShape s, int64_t count)
@@ -381,7 +385,7 @@ Pattern *pattern_first_cols(Arena *a, PatternShape s, int64_t count)
     *run = (PatternRun){ .start = 0, .count = min_i64(count, s.m), .step = 1 };
     p->table = run;
     p->a = run->count > 0;
-    return pattern_ruled(p, RULE_COLUMNS);
+    return pattern_repeats(pattern_ruled(p, RULE_COLUMNS), REPEATS_ALL);
 }
 
 /* ---- stored rows and masks -------------------------------------------------- */

@@ -82,6 +82,18 @@ static void write_node(const Tree *t, int at, char *out, size_t size)
         snprintf(out, size, "(%.450s %c %.450s)", left, node->op, right);
 }
 
+/* Rows that are said to be alike are. */
+static void check_alike(const Pattern *p, const char *expr, int64_t n, const Cells *cells)
+{
+    for (int64_t i = 0, end; i < n; i = end) {
+        end = pattern_same_until(p, 0, i);
+        CHECK(end > i && end <= n, "%s: row %d is alike until %d", expr, (int)i, (int)end);
+        for (int64_t x = i + 1; x < end; x++)
+            CHECK(!memcmp(cells->at + i * n, cells->at + x * n, (size_t)n),
+                  "%s at n=%d: row %d is not as row %d", expr, (int)n, (int)x, (int)i);
+    }
+}
+
 static void read_cells(const char *expr, int64_t n, Cells *cells)
 {
     Arena     *arena = arena_new();
@@ -104,6 +116,7 @@ static void read_cells(const char *expr, int64_t n, Cells *cells)
                 cells->at[i * n + j] = 0x80 | row.runs[r].bits;
             }
     }
+    check_alike(p, expr, n, cells);
     pattern_row_free(&row);
     arena_free(arena);
 }
@@ -209,6 +222,31 @@ TEST(laws_hold_between_expressions)
                 CHECK(!left.at[c] == !right.at[c], "n=%d: %s is not %s at cell %d", (int)n, one,
                       other, (int)c);
         }
+    }
+}
+
+/* Blocks, and rows that are global, are known to be alike; with a band beside them none are. */
+TEST(rows_of_blocks_are_alike)
+{
+    static const struct { const char *expr; int64_t from, until; } rows[] = {
+        { "block(5)", 7, 10 },     { "tile(4, window(3)+global(1))", 5, 8 },
+        { "full", 0, 33 },         { "tile(4, stride(2)) & block(6)", 13, 16 },
+        { "cols([3,9])", 20, 33 }, { "!(block(8))", 16, 24 },
+        { "rows([3,4])", 3, 5 },   { "block(5) + window(3)", 7, 8 },
+        { "causal", 3, 4 },        { "summary(4)", 1, 33 },
+    };
+
+    for (size_t x = 0; x < sizeof(rows) / sizeof(*rows); x++) {
+        Arena   *arena = arena_new();
+        Error    err = ERROR_INIT;
+        Cells    cells;
+        Pattern *p = pattern_parse(arena, (PatternShape){ .heads = 1, .n = 33, .m = 33 },
+                                   rows[x].expr, NULL, &err);
+
+        CHECK(p, "%s: %s", rows[x].expr, err.text);
+        assert_int_equal(pattern_same_until(p, 0, rows[x].from), rows[x].until);
+        read_cells(rows[x].expr, 33, &cells);
+        arena_free(arena);
     }
 }
 

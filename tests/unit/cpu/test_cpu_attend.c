@@ -447,16 +447,47 @@ TEST(stored_rows_are_the_patterns)
     }
 }
 
-/* So many keys that heads are packed one by one, and rows are stored. */
+/* So many keys that heads are packed one by one, and rows are stored; with step 70 few keys of a
+ * row, whose panels are packed where they are needed. */
 TEST(heads_one_by_one)
 {
-    Case         c = case_new((Shape){ 6, 6, 150, 9000, 130, 8 }, 2, 1);
+    for (int64_t step = 3; step <= 70; step += 67) {
+        Case         c = case_new((Shape){ 6, 6, 150, 9000, 130, 8 }, 2, 1);
+        Arena       *a = c.f.run->arena;
+        PatternShape s = pattern_shape(&c);
+
+        c.pattern = pattern_union(a, pattern_stride(a, s, step), pattern_band(a, s, -9, 8, 1, 1));
+        c.pattern = pattern_finish(a, s, c.pattern, false);
+        run_kernels(&c, 2e-6, "one by one");
+        fixture_free(&c.f);
+    }
+}
+
+/* Every second key, so far apart that the panels of a row want the same place of those kept. */
+TEST(phases_far_apart)
+{
+    Case         c = case_new((Shape){ 2, 1, 3000, 3000, 9, 8 }, 2, 1);
     Arena       *a = c.f.run->arena;
     PatternShape s = pattern_shape(&c);
 
-    c.pattern = pattern_union(a, pattern_stride(a, s, 70), pattern_band(a, s, -9, 8, 1, 1));
-    c.pattern = pattern_finish(a, s, c.pattern, false);
-    run_kernels(&c, 2e-6, "one by one");
+    c.pattern = pattern_union(a, pattern_band(a, s, -16, 16, 2, 1),
+                              pattern_band(a, s, 1024, 1056, 2, 1));
+    run_kernels(&c, 2e-6, "far apart");
+    fixture_free(&c.f);
+}
+
+/* Rows that see the same keys, in blocks of 10 that no tile ends with, beside some that do not. */
+TEST(rows_alike)
+{
+    Case         c = case_new((Shape){ 2, 2, 333, 333, 16, 16 }, 2, 1);
+    Arena       *a = c.f.run->arena;
+    PatternShape s = pattern_shape(&c), blocks = { .heads = 2, .n = 34, .m = 34 };
+    uint8_t      flags[333] = { [77] = 1, [78] = 1, [200] = 1 };
+
+    c.pattern = pattern_union(a, pattern_band(a, blocks, -1, 1, 1, 1),
+                              pattern_stride(a, blocks, 8));
+    c.pattern = pattern_union(a, pattern_tile(a, s, 10, c.pattern), pattern_rows(a, s, flags));
+    run_kernels(&c, 2e-6, "alike");
     fixture_free(&c.f);
 }
 

@@ -88,11 +88,9 @@ static void turn_block(Vec4 a, Vec4 b, Vec4 c, Vec4 e, float *panel)
     store4(panel + 3 * TILE_KEYS, __builtin_shufflevector(ab_high, ce_high, 2, 3, 6, 7));
 }
 
-/* Four rows (NULL: zeros) as columns 0..3 of the panel. */
-static void pack_four(const float *const row[4], int64_t d, float *panel)
+/* Four rows (NULL: zeros) as columns 0..3 of the panel, from t on. */
+static void pack_four(const float *const row[4], int64_t t, int64_t d, float *panel)
 {
-    int64_t t = 0;
-
     if (row[0] && row[1] && row[2] && row[3])
         for (; t + 4 <= d; t += 4)
             turn_block(load4(row[0] + t), load4(row[1] + t), load4(row[2] + t),
@@ -102,25 +100,34 @@ static void pack_four(const float *const row[4], int64_t d, float *panel)
             panel[t * TILE_KEYS + x] = row[x] ? row[x][t] : 0.0f;
 }
 
+static void pack(const float *const row[TILE_KEYS], int64_t count, int64_t d, float *panel)
+{
+    const Kernel *kernel = kernel_at(0);
+
+    for (int64_t j = 0; j < TILE_KEYS; j += TURN_ROWS) {
+        int64_t t = kernel->turn && j + TURN_ROWS <= count ? kernel->turn(row + j, d, panel + j)
+                                                           : 0;
+
+        for (int64_t x = j; x < j + TURN_ROWS; x += 4)
+            pack_four(row + x, t, d, panel + x);
+    }
+}
+
 void pack_panel(const float *k, int64_t ld, int64_t count, int64_t d, float *panel)
 {
-    for (int64_t j = 0; j < TILE_KEYS; j += 4) {
-        const float *row[4];
+    const float *row[TILE_KEYS];
 
-        for (int x = 0; x < 4; x++)
-            row[x] = j + x < count ? k + (j + x) * ld : NULL;
-        pack_four(row, d, panel + j);
-    }
+    for (int64_t j = 0; j < TILE_KEYS; j++)
+        row[j] = j < count ? k + j * ld : NULL;
+    pack(row, count, d, panel);
 }
 
 void pack_rows(const float *k, int64_t ld, const int32_t *index, int64_t count, int64_t d,
                float *panel)
 {
-    for (int64_t j = 0; j < TILE_KEYS; j += 4) {
-        const float *row[4];
+    const float *row[TILE_KEYS];
 
-        for (int x = 0; x < 4; x++)
-            row[x] = j + x < count ? k + index[j + x] * ld : NULL;
-        pack_four(row, d, panel + j);
-    }
+    for (int64_t j = 0; j < TILE_KEYS; j++)
+        row[j] = j < count ? k + index[j] * ld : NULL;
+    pack(row, count, d, panel);
 }

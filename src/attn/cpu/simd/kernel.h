@@ -17,6 +17,7 @@
 
 #define TILE_ROWS 6
 #define TILE_KEYS 64
+#define TURN_ROWS 8
 #define CODE_BITS 64
 #define RECUR_TOKENS 2 /* of a recurrence at a time */
 #define LANES 16 /* floats kept per row for a running maximum; padding of e */
@@ -180,6 +181,9 @@ typedef struct Kernel {
      * far = k / product, both by the product rounded to float. */
     void (*gate_rows)(const double *gate, int64_t count, double *product, const float *q,
                       float *near, const float *k, float *far);
+    /* Columns 0..TURN_ROWS of a panel from so many rows, in whole vectors; returns how many of the
+     * d numbers of a row it took.  NULL: rows are turned four at a time. */
+    int64_t (*turn)(const float *const row[TURN_ROWS], int64_t d, float *panel);
 } Kernel;
 
 /* Kernels this CPU can run, best first; NULL past the end.  ATTNSCOPE_ISA=avx2 or generic leaves
@@ -191,6 +195,8 @@ const char *kernel_unknown(void);
 extern const Kernel kernel_generic;
 #if defined(__x86_64__)
 extern const Kernel kernel_avx2, kernel_avx512;
+/* Kernel.turn of both. */
+int64_t kernel_avx2_turn(const float *const row[TURN_ROWS], int64_t d, float *panel);
 #endif
 
 /* Panels [d][TILE_KEYS] hold up to TILE_KEYS rows of a [.,d] matrix as columns; missing rows

@@ -16,6 +16,7 @@
 #define VECS 2
 #define ROW_VECS 8
 #define WIDE 4
+#define TURN kernel_avx2_turn
 #define KERNEL kernel_avx2
 #define KERNEL_NAME "avx2"
 
@@ -131,6 +132,35 @@ INLINE Wide wide_from(const float *p)
 INLINE Wide wide_fused(double a, Wide b, Wide sum)
 {
     return (Wide)_mm256_fmadd_pd(_mm256_set1_pd(a), (__m256d)b, (__m256d)sum);
+}
+
+/* Four numbers of a row, and of the fourth row below it. */
+INLINE Vec halves(const float *low, const float *high)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+
+/* Four numbers of eight rows become eight of four columns. */
+INLINE void turn_four(const float *const row[TURN_ROWS], int64_t t, float *panel)
+{
+    Vec a = halves(row[0] + t, row[4] + t), b = halves(row[1] + t, row[5] + t);
+    Vec c = halves(row[2] + t, row[6] + t), e = halves(row[3] + t, row[7] + t);
+    Vec ab_low = _mm256_unpacklo_ps(a, b), ab_high = _mm256_unpackhi_ps(a, b);
+    Vec ce_low = _mm256_unpacklo_ps(c, e), ce_high = _mm256_unpackhi_ps(c, e);
+
+    _mm256_storeu_ps(panel, _mm256_shuffle_ps(ab_low, ce_low, 0x44));
+    _mm256_storeu_ps(panel + TILE_KEYS, _mm256_shuffle_ps(ab_low, ce_low, 0xee));
+    _mm256_storeu_ps(panel + 2 * TILE_KEYS, _mm256_shuffle_ps(ab_high, ce_high, 0x44));
+    _mm256_storeu_ps(panel + 3 * TILE_KEYS, _mm256_shuffle_ps(ab_high, ce_high, 0xee));
+}
+
+TARGET int64_t kernel_avx2_turn(const float *const row[TURN_ROWS], int64_t d, float *panel)
+{
+    int64_t t = 0;
+
+    for (; t + 4 <= d; t += 4)
+        turn_four(row, t, panel + t * TILE_KEYS);
+    return t;
 }
 
 #include "attn/cpu/simd/kernel_body.h"

@@ -16,6 +16,7 @@
 #define VECS 4
 #define ROW_VECS 4
 #define WIDE 8
+#define TURN kernel_avx2_turn
 #define KERNEL kernel_avx512
 #define KERNEL_NAME "avx512"
 

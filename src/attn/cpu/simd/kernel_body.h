@@ -3,7 +3,7 @@
  * The including file defines Vec (WIDTH floats), VECS (vectors per row of a
  * register tile: TILE_ROWS * VECS accumulators must fit the registers), ROW_VECS
  * (those of a single row, at most ROW_SUMS), TARGET (the function attribute),
- * INLINE, the vec_* functions that are not below and the bits_* functions, Wide
+ * INLINE, TURN (Kernel.turn), the vec_* functions that are not below and the bits_* functions, Wide
  * (WIDE doubles) and wide_from, and KERNEL, the name of the table at the end.
  *
  * 2^x: x = r + f with r whole and |f| <= 1/2; 2^f by a polynomial of degree 5
@@ -762,4 +762,5 @@ const Kernel KERNEL = {
     .divergence = array_divergence,
     .waves = array_waves,
     .float_waves = array_float_waves,
+    .turn = TURN,
 };

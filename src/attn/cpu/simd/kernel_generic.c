@@ -14,6 +14,7 @@
 #define VECS 2
 #define ROW_VECS 8
 #define WIDE 2
+#define TURN NULL
 #define KERNEL kernel_generic
 #define KERNEL_NAME "generic"
 
