@@ -67,6 +67,11 @@ function differ(a, b) { return a - b > 1 || b - a > 1 }
     }
 }
 
+# A strip of few rows, which keeps its height beside a higher panel; frames of two strips are of one.
+function flat(w, h) {
+    return w > 2.4 * h
+}
+
 END {
     if (!count)
         print "no words: measured nothing"
@@ -80,14 +85,16 @@ END {
     for (i = 2; i <= frames; i++)
         for (k = 1; k < i; k++)
             if (frame_x[i] != frame_x[k] && !differ(frame_y[i], frame_y[k]) &&
-                (differ(frame_h[i], frame_h[k]) || (even && differ(frame_w[i], frame_w[k]))))
+                ((differ(frame_h[i], frame_h[k]) &&
+                  flat(frame_w[i], frame_h[i]) == flat(frame_w[k], frame_h[k])) || (even && differ(frame_w[i], frame_w[k]))))
                 printf "frames of a row: %s x %s and %s x %s\n", frame_w[i], frame_h[i], frame_w[k], frame_h[k]
     for (i = 2; together && i <= images; i++)
         if (!rules[i] != !rules[1])
             printf "%d and %d lines between cells\n", rules[1], rules[i]
     for (i = 2; even && i <= images; i++)
         for (k = 1; k < i; k++)
-            if (top[i] == top[k] && (differ(image_w[i], image_w[k]) || differ(image_h[i], image_h[k])))
+            if (top[i] == top[k] && (differ(image_w[i], image_w[k]) || (differ(image_h[i], image_h[k]) &&
+                                     flat(image_w[i], image_h[i]) == flat(image_w[k], image_h[k]))))
                 printf "matrices of a row: %s x %s and %s x %s\n", image_w[i], image_h[i],
                        image_w[k], image_h[k]
 }

@@ -207,13 +207,13 @@ case("a figure of a sweep", function()
   end
   local named = text {}
   for _, name in ipairs { "Full attention", "Sliding window, window 3", "Sliding window, window 5",
-    "time %(ms%)", "time over n", "d = 4, 1 head; measured on" } do
+    "time %(ms%)", "Time over n", "d = 4, 1 head; measured on" } do
     assert(named:find(name), named)
   end
   assert(text({ x = "n", y = "flops", log = "xy" }):find("FLOPs"))
   local along = text { x = "window", y = "memory", log = "" }
   assert(along:find("memory %(bytes%)") and not along:find("Full"), along)
-  assert(along:find("memory over window", 1, true), along)
+  assert(along:find("Memory over window", 1, true), along)
   for _, n in ipairs { 16, 32, 64 } do
     assert(along:find("Sliding window, n = " .. n, 1, true), along)
   end

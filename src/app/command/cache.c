@@ -608,6 +608,7 @@ static bool cache_figure(const CacheRun *r, Text *out, Error *err)
         plot_free(plot);
     if (ok) {
         panel_init_plot(&figure->panels[0], plot, plot_title(PLOT_CACHE));
+        title_capital(figure->panels[0].title);
         snprintf(figure->panels[0].caption, sizeof(figure->panels[0].caption), " ");
         caption_figure(r, figure);
         ok = call_write_figure(r->call, figure, NULL, 0, out, err);

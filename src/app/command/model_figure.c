@@ -422,6 +422,7 @@ static void title_panel(const ModelRun *r, int kind, const Plot *plot, char *out
     text_addf(&title, "%sover %s", strchr(y, '(') ? "" : " ", kind == COST ? "cost"
                                                                           : x_name(r, kind));
     snprintf(out, size, "%s", text_str(&title));
+    title_capital(out);
     text_free(&title);
 }
 

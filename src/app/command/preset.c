@@ -39,6 +39,12 @@ bool preset_parse(const char *id, const Preset **out, Error *err)
                      nearest.name ? "'" : "");
 }
 
+/* Its pictures depend on tokens: their number or an input is given. */
+static bool has_data(const Preset *preset)
+{
+    return strstr(preset->words, " -n ") || strstr(preset->words, "--input");
+}
+
 void preset_command(const Preset *preset, Text *out)
 {
     if (preset->model) {
@@ -49,7 +55,7 @@ void preset_command(const Preset *preset, Text *out)
     text_addf(out, "figure %s --title ", preset->words);
     word_quote(out, preset->title);
     text_add(out, " --caption ");
-    text_addf(out, "'after %s'", preset->source);
+    text_addf(out, "'after %s%s'", preset->source, has_data(preset) ? "; {data}" : "");
 }
 
 /* ---- a preset and what changes it --------------------------------------------- */

@@ -328,10 +328,12 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     text_free(&title);
 }
 
+#define NOISE "random normal input, "
+
 /* Describes the data; a generator's text holds the rest.  head -1: all; pairs: only allowed pairs
- * are drawn. */
+ * are drawn; fixed: no input changes them. */
 static void caption_figure(Figure *figure, const Result *result, const Differing *d, int64_t head,
-                           bool pairs)
+                           bool pairs, bool fixed)
 {
     const Run   *run = result->run;
     const Input *input = result->input;
@@ -352,9 +354,13 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
     if (run->spec.position && !d->position)
         snprintf(position, sizeof(position), ", position %s", run->spec.position->name);
     if (generated) {
+        const char *said;
+
         generated_words(input->name, pairs, &words);
-        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", text_str(&words), heads,
-                 position, causal ? ", causal" : "");
+        said = text_str(&words);
+        said += fixed && !strncmp(said, NOISE, strlen(NOISE)) ? strlen(NOISE) : 0;
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", said, heads, position,
+                 causal ? ", causal" : "");
         text_free(&words);
         return;
     }
@@ -372,7 +378,7 @@ void picture_caption_steps(Figure *figure, const Result *result, const PictureOp
         snprintf(figure->caption, sizeof(figure->caption), "%s", options->caption);
     else
         caption_figure(figure, result, &(Differing){ 0 }, options->head < 0 ? 0 : options->head,
-                       false);
+                       false, false);
 }
 
 static bool is_pattern(const Panel *panel)
@@ -389,6 +395,20 @@ static bool shows_pairs(const Figure *figure)
         if (!is_pattern(&figure->panels[i]))
             return false;
     return true;
+}
+
+/* Only patterns that no input changes are drawn. */
+static bool shows_fixed_pairs(const Figure *figure, const PanelChoice *panels, int count)
+{
+    const unsigned fixed = CLASS_BASELINE | CLASS_FP | CLASS_M;
+
+    for (int i = 0; i < count; i++) {
+        const Mechanism *m = panels[i].result->run->mechanism;
+
+        if (!m || m->classes & ~fixed || panels[i].result->request.above)
+            return false;
+    }
+    return shows_pairs(figure);
 }
 
 /* What a size counts: "global token"; NULL: its name says it. */
@@ -486,6 +506,19 @@ static void size_panels(Figure *figure, const PanelChoice *panels, int count, Te
     }
 }
 
+#define DATA_WORDS "{data}" /* in a given caption: what a caption says of the data by itself */
+
+/* The given caption with the words of the data, where it asks for them or `more` follows. */
+static void add_given_caption(const char *caption, const char *data, bool more, Text *out)
+{
+    const char *at = strstr(caption, DATA_WORDS);
+
+    if (at)
+        text_addf(out, "%.*s%s%s", (int)(at - caption), caption, data, at + strlen(DATA_WORDS));
+    else
+        text_addf(out, "%s%s%s", caption, more ? "; " : "", more ? data : "");
+}
+
 /* A given caption does not replace the origin of random tensors in a picture of noise; an empty
  * caption is empty. */
 static void caption_pictures(Figure *figure, const PanelChoice *panels, int count,
@@ -494,14 +527,13 @@ static void caption_pictures(Figure *figure, const PanelChoice *panels, int coun
     Text tensors = { 0 }, out = { 0 };
     bool any = panels_origins(panels, count, &tensors);
 
-    if (options->caption && !*options->caption)
-        any = false;
-    else if (options->caption)
-        text_addf(&out, "%s%s", options->caption, any ? "; " : "");
-    if (!options->caption || any) {
-        caption_figure(figure, panels[0].result, d, head, shows_pairs(figure));
+    any = any && !(options->caption && !*options->caption);
+    caption_figure(figure, panels[0].result, d, head, shows_pairs(figure),
+                   shows_fixed_pairs(figure, panels, count));
+    if (options->caption)
+        add_given_caption(options->caption, figure->caption, any, &out);
+    else
         text_add(&out, figure->caption);
-    }
     size_panels(figure, panels, count, options->caption ? NULL : &out);
     if (any)
         text_add(&out, "; ");
@@ -662,6 +694,11 @@ static void word_panels(Figure *figure, const PanelChoice *panels, int count,
         }
         if (panels[i].joins && !panels[i - joined].title)
             title_joined(&panels[i - joined], joined, d, panel);
+    }
+    for (int i = 0, at = -1; i < count; i++) {
+        at += !panels[i].joins;
+        if (!panels[i].joins && !panels[i].title)
+            title_capital(figure->panels[at].title);
     }
 }
 

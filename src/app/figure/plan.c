@@ -326,6 +326,7 @@ static bool add_panel_of(FigureRun *d, const PlannedPanel *planned, const char *
     d->results[k] = result_retain(result);
     d->bases[k] = base ? result_retain(base) : NULL;
     snprintf(d->titles[k], sizeof(d->titles[k]), "%s", planned->title);
+    title_capital(d->titles[k]);
     d->panels[k] = (PanelChoice){ .result = result, .minus = base, .spec = planned->spec,
                                   .joins = planned->joins };
     snprintf(d->panels[k].spec.view, sizeof(d->panels[k].spec.view), "%s", view);
@@ -369,6 +370,7 @@ static void title_by_view(FigureRun *d, int panel, const View *view)
 
     picture_words(view->name, &words);
     snprintf(d->titles[panel], sizeof(d->titles[panel]), "%s", text_str(&words));
+    title_capital(d->titles[panel]);
     d->panels[panel].title = d->titles[panel];
     text_free(&words);
 }

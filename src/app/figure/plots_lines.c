@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/figure/picture.h"
 #include "app/figure/plots.h"
 
 /* ---- memory over time ------------------------------------------------------- */
@@ -236,7 +237,7 @@ static void add_missing(const PlotSubject *subject, Text *missing)
 
 bool plot_fill_cache(Plot *plot, const PlotSubject *subjects, int count, Error *err)
 {
-    Text missing = { 0 }, sizes = { 0 };
+    Text missing = { 0 }, sizes = { 0 }, words = { 0 };
     bool ok = true;
 
     for (int i = 0; ok && i < count; i++) {
@@ -258,10 +259,12 @@ bool plot_fill_cache(Plot *plot, const PlotSubject *subjects, int count, Error *
     plot->x.log = plot->y.log = true;
     snprintf(plot->x.name, sizeof(plot->x.name), "tokens");
     snprintf(plot->y.name, sizeof(plot->y.name), "cache (bytes)");
-    snprintf(plot->note, sizeof(plot->note), "%.400s%s%.200s", text_str(&sizes),
+    add_reader_words(text_str(&sizes), &words);
+    snprintf(plot->note, sizeof(plot->note), "%.400s%s%.200s", text_str(&words),
              missing.length ? "; " : "", text_str(&missing));
     text_free(&missing);
     text_free(&sizes);
+    text_free(&words);
     return ok;
 }
 

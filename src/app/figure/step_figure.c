@@ -96,7 +96,7 @@ static StepCurves steps_curves(Result *result, int from, int to)
 static bool curve_panels(Result *result, const StepCurves *curves, Panel *panel, Error *err)
 {
     if (curves->trace)
-        panel_init(panel++, curves->trace, NULL, 0, "what is watched, over the run");
+        panel_init(panel++, curves->trace, NULL, 0, "What is watched, over the run");
     for (int i = 0; i < curves->count; i++) {
         Step   step;
         char   title[128];
@@ -107,9 +107,9 @@ static bool curve_panels(Result *result, const StepCurves *curves, Panel *panel,
         plot = step_plot(&step);
         if (!plot)
             return error_set(err, ERR_NOMEM, "not enough memory for the curve of a step");
-        snprintf(title, sizeof(title), "over the %s", step.stage->at_name);
+        snprintf(title, sizeof(title), "Over the %s", step.stage->at_name);
         if (step_watched(&step, 0, &value))
-            snprintf(title, sizeof(title), "query %lld, over the %s", (long long)step.row,
+            snprintf(title, sizeof(title), "Query %lld, over the %s", (long long)step.row,
                      step.stage->at_name);
         panel_init_plot(panel++, plot, title);
     }

@@ -498,6 +498,7 @@ static void title_of(const Study *study, const StudyNumbers *n, const char *axis
         signs = n->signs[i].length ? text_str(&n->signs[i]) : signs;
     snprintf(title, size, "%s%s%.*s", signs, *signs ? " " : "",
              unit ? (int)(unit - axis) : (int)strlen(axis), axis);
+    title_capital(title);
 }
 
 /* Signs of warnings, in the order of the lines. Exact attention is no curve. */
@@ -700,7 +701,7 @@ Figure *study_scaling_figure(const Study *study, Error *err)
         plot_free(plot);
         return NULL;
     }
-    panel_init_plot(&figure->panels[0], plot, "time over n");
+    panel_init_plot(&figure->panels[0], plot, "Time over n");
     snprintf(figure->caption, sizeof(figure->caption),
              "random normal inputs, %lld head%s of %lld; measured on %s", (long long)study->heads,
              study->heads == 1 ? "" : "s", (long long)study->d, plot->measured);

@@ -169,11 +169,12 @@ static void add_name(const char *name, BitNames *names, int b)
         snprintf(own + used, size - used, "%s%s", used ? NAME_SEPARATOR : "", name);
 }
 
-void bit_names_add(BitNames *names, const View *view, uint8_t bits)
+void bit_names_add(BitNames *names, const View *view, uint8_t bits, const uint8_t *worn)
 {
     for (int b = 0; b < 8; b++)
         if (bits & 1 << b)
-            add_name(cause_name(view, (uint8_t)(1 << b)), names, b);
+            add_name(cause_name(view, (uint8_t)(1 << b)), names,
+                     worn && worn[b] ? __builtin_ctz(worn[b]) : b);
 }
 
 char cause_letter(const View *view, uint8_t bit)

@@ -60,7 +60,8 @@ typedef struct BitNames {
     char name[8][64]; /* of bit 1 << index */
     bool many[8];     /* it is the common one */
 } BitNames;
-void        bit_names_add(BitNames *names, const View *view, uint8_t bits);
+/* worn: as Panel.worn; NULL: each bit has its own colour. */
+void        bit_names_add(BitNames *names, const View *view, uint8_t bits, const uint8_t *worn);
 char        cause_letter(const View *view, uint8_t bit);
 Rgb         cause_colour(const View *view, uint8_t bit);
 uint8_t     cause_256(const View *view, uint8_t bit);

@@ -196,7 +196,8 @@ static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, 
                         bool page, bool dark)
 {
     const View *view = panel->view;
-    uint8_t     bit = cell->cause ? cell->cause : COMPONENT_OTHER;
+    uint8_t     bit = panel_worn(panel, cell->cause ? cell->cause : COMPONENT_OTHER);
+    uint8_t     rare = panel_worn(panel, cell->rare);
     Hues        hues = !page && dark ? HUES_DARK : panel->hues; /* a terminal has no theme */
 
     paint->rgb = colour_shade(cause_colour_in(hues, view, bit), strength, dark);
@@ -205,9 +206,9 @@ static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, 
     paint->ascii = cause_letter(view, bit);
     paint->dotted = cell->rare != 0;
     if (paint->dotted)
-        paint->dot = cause_colour_in(hues, view, cell->rare);
+        paint->dot = cause_colour_in(hues, view, rare);
     if (paint->dotted && !page)
-        paint->dot256 = cause_256(view, cell->rare);
+        paint->dot256 = cause_256(view, rare);
 }
 
 bool panel_shows_dots(const Panel *panel, const Grid *grid)

@@ -1,4 +1,5 @@
 /* figure.c -- defaults and arrangement of panels, and their captions; see figure.h. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,14 @@ void panel_init_plot(Panel *panel, Plot *plot, const char *title)
 {
     *panel = (Panel){ .view = &no_view, .plot = true, .made = plot };
     snprintf(panel->title, sizeof(panel->title), "%s", title);
+}
+
+void title_capital(char *title)
+{
+    while ((unsigned char)*title >= 0x80 || *title == ' ') /* a sign */
+        title++;
+    if (islower((unsigned char)title[0]) && (islower((unsigned char)title[1]) || title[1] == '-'))
+        *title = (char)toupper((unsigned char)*title);
 }
 
 /* The prefix of a name: "linformer ". */

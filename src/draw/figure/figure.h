@@ -47,6 +47,8 @@ typedef struct Panel {
     ColourMap      map;
     bool           map_given;   /* chosen by the user: no theme changes it */
     Hues           hues;        /* of causes and categories */
+    uint8_t        worn[8];     /* settled: the bit whose colour cause 1 << k has, as what another
+                                   panel calls the same has it; 0: its own */
     bool           pale;        /* its numbered categories are of another kind than the page's first
                                    ("chunk", not "bucket"): the same hues, lighter */
     double         lo, hi;      /* value range; lo == hi: from the data */
@@ -123,6 +125,9 @@ void    panel_init(Panel *panel, const View *view, const Pattern *components, in
                    const char *title);
 /* A panel that is this plot; the figure takes the plot over. */
 void    panel_init_plot(Panel *panel, Plot *plot, const char *title);
+/* A title that the program makes begins with a capital letter where it begins with a word, also
+ * behind the sign of a warning; letters of a formula ("q") stay. */
+void    title_capital(char *title);
 /* Entries that a share of the grid's region is of: all, or, *causal, the pairs j <= i. */
 double  panel_whole(const Panel *panel, const Grid *grid, bool *causal);
 /* Number of the first row or column: rounds count from 1, as in "round 1" of a key. */

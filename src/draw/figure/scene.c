@@ -160,6 +160,38 @@ void scene_share_greys(Scene *scene)
     }
 }
 
+/* The bit with this name in the first panel that has one; 0: there is none. */
+static uint8_t first_bit_of(const Figure *figure, const char *name)
+{
+    for (int k = 0; k < figure->count; k++) {
+        const View *view = figure->panels[k].view;
+
+        for (int b = 0; b < 8 && view && view->components && !view->found; b++)
+            if (view->components[b] && !strcmp(view->components[b], name))
+                return (uint8_t)(1 << b);
+    }
+    return 0;
+}
+
+void panel_wear_causes(const Figure *figure, int k, Panel *panel)
+{
+    const View *view = figure->panels[k].view;
+
+    for (int b = 0; b < 8 && view && view->components && !view->found; b++) {
+        uint8_t bit = view->components[b] ? first_bit_of(figure, view->components[b]) : 0;
+
+        if (bit && !view->components[__builtin_ctz(bit)]) /* nothing else has that colour */
+            panel->worn[b] = bit;
+    }
+}
+
+uint8_t panel_worn(const Panel *panel, uint8_t bit)
+{
+    uint8_t worn = bit ? panel->worn[__builtin_ctz(bit)] : 0;
+
+    return worn ? worn : bit;
+}
+
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err)
 {
     size_t count = (size_t)(figure->count > 0 ? figure->count : 1);
@@ -179,6 +211,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
         int k = scene->count;
 
         scene->panels[k] = figure->panels[k];
+        panel_wear_causes(figure, k, &scene->panels[k]);
         if (figure->reduce)
             continue;
         if (figure->panels[k].plot ? !(scene->plots[k] = panel_plot(&figure->panels[k], err))
@@ -336,12 +369,13 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid,
         View every = *panel->view; /* "other" needs something to differ from */
 
         every.other = "every pair";
-        bit_names_add(&present->names, &every, bits);
+        bit_names_add(&present->names, &every, bits, panel->worn);
     } else {
-        bit_names_add(&present->names, panel->view, bits);
+        bit_names_add(&present->names, panel->view, bits, panel->worn);
     }
-    present->bits |= bits;
-    bit_names_add(&present->overlap_names, panel->view, add_overlaps(grid, present->over));
+    for (int b = 0; b < 8; b++)
+        present->bits |= bits & 1 << b ? panel_worn(panel, (uint8_t)(1 << b)) : 0;
+    bit_names_add(&present->overlap_names, panel->view, add_overlaps(grid, present->over), NULL);
 }
 
 /* The first 64 categories that cells show as their majority. */
@@ -679,13 +713,14 @@ int figure_legend(const Figure *figure, LegendItem *items, int most)
     Present present = { 0 };
 
     for (int k = 0; k < (figure->reduce ? 1 : figure->count); k++) {
-        Grid grid;
+        Grid  grid;
+        Panel own = figure->panels[k];
 
-        if (panel_style(&figure->panels[k]) == STYLE_VALUE ||
-            panel_style(&figure->panels[k]) == STYLE_PLOT ||
-            !panel_reduce(figure, &figure->panels[k], (CellCount){ 256, 256 }, &grid, NULL))
+        if (panel_style(&own) == STYLE_VALUE || panel_style(&own) == STYLE_PLOT ||
+            !panel_reduce(figure, &own, (CellCount){ 256, 256 }, &grid, NULL))
             continue;
-        present_add(&present, &figure->panels[k], &grid);
+        panel_wear_causes(figure, k, &own);
+        present_add(&present, &own, &grid);
         grid_free(&grid);
     }
     return legend_items(&present, true, items, most);

@@ -54,6 +54,9 @@ void       scene_choose_scales(Scene *scene, const Figure *figure);
 void       scene_part_faint(Scene *scene, const Figure *figure);
 /* Sets Panel.pale of panels whose numbered categories are of another kind than the first. */
 void       scene_tell_kinds(Scene *scene);
+/* Causes of one name have one colour: sets Panel.worn of panel k, a copy of the figure's. */
+void       panel_wear_causes(const Figure *figure, int k, Panel *panel);
+uint8_t    panel_worn(const Panel *panel, uint8_t bit);
 /* Sets lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
 #define CATEGORY_LETTERS 26

@@ -11,7 +11,7 @@
 #include "draw/page/sheet.h"
 
 /* Values on both sides: logarithmic from each end to the least size, zero in the middle. */
-static int signed_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
+static int signed_ticks(const Panel *panel, int most, double *places, char (*texts)[24])
 {
     double peak = fmax(fabs(panel->lo), fabs(panel->hi));
     int    count = 0, step = most > 4 ? 1 : 2; /* the middles too, or only ends and zero */
@@ -25,7 +25,7 @@ static int signed_ticks(const Panel *panel, int most, double *places, char (*tex
 }
 
 /* Powers of ten in the decades below the top: as such where one of them would be long. */
-static int decade_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
+static int decade_ticks(const Panel *panel, int most, double *places, char (*texts)[24])
 {
     double highest = log10(panel->hi), lowest = highest - SCALE_DECADES - 1e-9;
     int    count = 0, each = most > 4 ? 1 : most > 2 ? 2 : 3, top = (int)floor(highest + 1e-9);
@@ -69,7 +69,7 @@ int sheet_depths(const Sheet *sheet)
 }
 
 /* The middles of the steps 1..depths: every one, or the first and every second, fifth, ... */
-static int depth_ticks(int depths, int most, double *places, char (*texts)[16])
+static int depth_ticks(int depths, int most, double *places, char (*texts)[24])
 {
     int step = (int)fmax(1, plot_round_step(depths, most)), count = 0;
 
@@ -80,7 +80,7 @@ static int depth_ticks(int depths, int most, double *places, char (*texts)[16])
     return count;
 }
 
-static int bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
+static int bar_ticks(const Panel *panel, int most, double *places, char (*texts)[24])
 {
     double range = panel->hi - panel->lo, step, first;
     int    count = 0;
@@ -128,15 +128,18 @@ static int bar_ticks(const Panel *panel, int most, double *places, char (*texts)
     return count;
 }
 
-int sheet_bar_ticks(const Sheet *sheet, int panel, int most, double *places, char (*texts)[16])
+int sheet_bar_ticks(const Sheet *sheet, int panel, int most, double *places, char (*texts)[24])
 {
     const Panel *own = &sheet->scene.panels[panel];
     int          count = panel_style(own) == STYLE_HOPS
                              ? depth_ticks(sheet_depths(sheet), most, places, texts)
                              : bar_ticks(own, most, places, texts);
 
-    for (int k = 0; k < count; k++)
+    for (int k = 0; k < count; k++) {
+        if (strpbrk(texts[k], "0123456789") && strchr(texts[k], 'e'))
+            sheet_powers(texts[k], sizeof(*texts));
         sheet_minus(texts[k], sizeof(*texts));
+    }
     return count;
 }
 
@@ -155,17 +158,17 @@ static bool have_one_bar(const Sheet *sheet, int a, int b)
 bool sheet_has_bar(const Sheet *sheet, int panel)
 {
     const Figure *f = sheet->figure;
-    int           first = panel, end;
+    int           first = panel, row;
 
     while (first > 0 && f->panels[panel].bare) /* all have one */
         first--;
     for (int k = 0; k < first; k++)
         if (have_one_bar(sheet, panel, k))
             first = k;
-    end = (first / sheet->cols + 1) * sheet->cols;
-    if (panel >= end)
+    row = sheet->places[first].row;
+    if (sheet->places[panel].row != row)
         return false;
-    for (int k = panel + 1; k < end && k < f->count; k++)
+    for (int k = panel + 1; k < f->count && sheet->places[k].row == row; k++)
         if (f->panels[panel].bare || have_one_bar(sheet, panel, k))
             return false;
     return panel_shows_hops(&f->panels[panel])
@@ -224,19 +227,60 @@ void sheet_raise(char *text, size_t size)
     add_raised(power, text, size);
 }
 
-void sheet_powers(char *text, size_t size)
+static void write_power(double value, char *text, size_t size)
 {
-    double value = strtod(text, NULL);
-    int    power = value > 0 ? (int)floor(log10(value) + 1e-9) : 0;
+    int    power = (int)floor(log10(value) + 1e-9);
     double front = value / pow(10, power);
 
-    if (!(value > 0))
-        return;
     if (fabs(front - 1) < 1e-6)
         snprintf(text, size, "10");
     else
         snprintf(text, size, "%.3g\u00B7" "10", front);
     add_raised(power, text, size);
+}
+
+void sheet_powers(char *text, size_t size)
+{
+    double value;
+
+    if (*text == '-') {
+        text++;
+        size--;
+    }
+    value = strtod(text, NULL);
+    if (value > 0)
+        write_power(value, text, size);
+}
+
+/* Length of a number "1e-06" at `at`, whose exponent begins at *power; 0: there is none. */
+static size_t power_at(const char *at, size_t *power)
+{
+    size_t front = strspn(at, "0123456789."), sign;
+
+    if (!front || at[front] != 'e')
+        return 0;
+    sign = at[front + 1] == '-' || at[front + 1] == '+';
+    *power = strspn(at + front + 1 + sign, "0123456789");
+    return *power ? front + 1 + sign + *power : 0;
+}
+
+void sheet_write_powers(const char *text, char *out, size_t size)
+{
+    size_t used = 0;
+
+    for (bool inner = false; *text && used + 1 < size; inner = !strchr(" (", *text++)) {
+        size_t power, length = inner || used + 32 > size ? 0 : power_at(text, &power);
+
+        if (length && length < 24 && strcspn(text + length, " ,;:)") == 0) {
+            snprintf(out + used, 32, "%.*s", (int)length, text);
+            sheet_powers(out + used, 32);
+            used += strlen(out + used);
+            text += length - 1;
+        } else {
+            out[used++] = *text;
+        }
+    }
+    out[used] = '\0';
 }
 
 /* The name ends at `bottom`; its note is a line of its own: bars have little room beside them. */
@@ -348,7 +392,7 @@ void sheet_bar(Sheet *sheet, int k)
     Box               box = sheet->layout.panels[k].bar;
     int    x = box.x + 2 * s->space, w = (int)sheet_points(s, 5), count;
     double places[SHEET_TICKS], most = box.h / (2.4 * s->tick);
-    char   texts[SHEET_TICKS][16];
+    char   texts[SHEET_TICKS][24];
 
     draw_gradient(sheet, panel, x, box.y, w, box.h);
     sheet_hatch_bar(sheet, k, (Box){ x, box.y, w, box.h });

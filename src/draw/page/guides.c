@@ -143,6 +143,14 @@ static bool is_led_shortly(const Pens *p, LabelBox box, double x0, double x1, do
     return hypot(to_x - x, to_y - y) < (LEAD_MOST - 1) * p->s->tick;
 }
 
+static bool lead_is_clear(const Pens *p, LabelBox box, double x, double y);
+
+/* A thin line from such words to the level line crosses no other words. */
+static bool is_led_clearly(const Pens *p, LabelBox box, double x0, double x1, double y)
+{
+    return lead_is_clear(p, box, fmin(fmax(box.x + box.w / 2, x0), x1), y);
+}
+
 /* Finds a place above or under a level line from x0 to x1 at height y, from its right end to the
  * left. */
 static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, double x1, double y,
@@ -158,8 +166,8 @@ static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, do
         *box = above;
         box->x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
         box->y += (k % 2 ? box->h + 2 * space : 0) + (k % 2 ? row : -row) * box->h;
-        if (is_led_shortly(p, *box, x0, x1, y) && (!places->own || is_own(p, *box, y)) &&
-            label_fits(&p->places, *box, true))
+        if (is_led_shortly(p, *box, x0, x1, y) && is_led_clearly(p, *box, x0, x1, y) &&
+            (!places->own || is_own(p, *box, y)) && label_fits(&p->places, *box, true))
             return true;
     }
     return false;

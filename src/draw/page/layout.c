@@ -13,6 +13,11 @@
 #define STRIP 2         /* a matrix with so many columns per row is a strip */
 #define FRAME_LEAST 0.85 /* of the room, for frames with different numbers of cells */
 
+static PanelPlace place_of(const LayoutNeed *need, int k)
+{
+    return need->places ? need->places[k] : (PanelPlace){ k / need->cols, k % need->cols, 0 };
+}
+
 static int max_of(int a, int b)
 {
     return a > b ? a : b;
@@ -180,7 +185,7 @@ static void measure_columns(const LayoutNeed *need, Gutters *columns)
 {
     for (int k = 0; k < need->count; k++) {
         const PanelNeed *p = &need->panels[k];
-        Gutters         *g = &columns[k % need->cols];
+        Gutters         *g = &columns[place_of(need, k).col];
 
         g->left = max_of(g->left, p->row_axis_w + p->row_labels_w);
         g->right = max_of(g->right, p->bar_w + p->load_w);
@@ -272,33 +277,73 @@ static void place_columns(const LayoutNeed *need, Gutters *columns, int room)
     }
 }
 
+bool layout_is_strip(int64_t rows, int64_t cols)
+{
+    return cols >= STRIP * rows;
+}
+
 static bool is_strip(const PanelNeed *panel)
 {
-    return !panel->plot && panel->cols >= STRIP * panel->rows;
+    return !panel->plot && layout_is_strip(panel->rows, panel->cols);
 }
 
 /* A plot whose neighbours are strips is as flat as they are. */
 static bool plot_among_strips(const LayoutNeed *need, int k)
 {
-    int  first = k / need->cols * need->cols, strips = 0;
+    int  strips = 0;
     bool others = false;
 
-    for (int i = first; i < first + need->cols && i < need->count; i++) {
+    for (int i = 0; i < need->count; i++) {
+        if (place_of(need, i).row != place_of(need, k).row)
+            continue;
         strips += is_strip(&need->panels[i]);
         others = others || !(is_strip(&need->panels[i]) || need->panels[i].plot);
     }
     return need->panels[k].plot && !need->panels[k].plot_h && strips && !others;
 }
 
-/* Beside a higher panel a strip grows to its height, so that nothing below it is void. */
-static void stretch_strips(const LayoutNeed *need, const Gutters *rows, PanelBoxes *boxes)
+/* Number of the panels that stand below panel k in its cell, and the pixels from the top of its
+ * frame to the end of the last of them. */
+static int stack_below(const LayoutNeed *need, int k, const PanelBoxes *boxes, int *high)
+{
+    int count = 0;
+
+    *high = boxes[k].matrix.h + need->panels[k].load_h + need->panels[k].caption_h;
+    for (int i = k + 1; i < need->count && place_of(need, i).level > 0; i++, count++) {
+        const PanelNeed *p = &need->panels[i];
+
+        *high += need->gap + p->title_h + p->col_axis_h + p->col_labels_h + boxes[i].matrix.h +
+                 p->load_h + p->caption_h;
+    }
+    return count;
+}
+
+static void measure_row(const LayoutNeed *need, int k, const PanelBoxes *boxes, Gutters *g)
+{
+    const PanelNeed *p = &need->panels[k];
+
+    if (place_of(need, k).level)
+        return;
+    g->above = max_of(g->above, p->title_h);
+    g->numbers = max_of(g->numbers, p->plot ? 0 : p->col_labels_h);
+    g->matrix = max_of(g->matrix, boxes[k].matrix.h + p->load_h);
+    g->frame = max_of(g->frame, boxes[k].matrix.h);
+    g->caption = max_of(g->caption, p->caption_h);
+}
+
+/* Strips of several rows beside one another, and plots that are as flat, have one height; a strip
+ * of one row is a line, whatever stands beside it. */
+static void level_strips(const LayoutNeed *need, PanelBoxes *boxes)
 {
     for (int k = 0; k < need->count; k++) {
-        const PanelNeed *p = &need->panels[k];
-        int              high = rows[k / need->cols].frame;
+        int high = boxes[k].matrix.h;
 
-        if (!is_strip(p) || boxes[k].matrix.h >= high)
+        if (!is_strip(&need->panels[k]) || need->panels[k].rows < 2 || place_of(need, k).level)
             continue;
+        for (int i = 0; i < need->count; i++)
+            if (place_of(need, i).row == place_of(need, k).row && !place_of(need, i).level &&
+                (is_strip(&need->panels[i]) || plot_among_strips(need, i)))
+                high = max_of(high, boxes[i].matrix.h);
         boxes[k].matrix.h = high;
         boxes[k].cell_h = max_of((int)(high / boxes[k].rows), 1);
     }
@@ -310,27 +355,23 @@ static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelB
     for (int k = 0; k < need->count; k++)
         fit_matrix(need, &need->panels[k], room, &boxes[k]);
     fit_frames(need, boxes, frames);
-    for (int k = 0; k < need->count; k++) {
-        const PanelNeed *p = &need->panels[k];
-        Gutters         *g = &rows[k / need->cols];
-
+    for (int k = 0; k < need->count; k++)
         if (plot_among_strips(need, k))
             boxes[k].matrix.h = max_of((int)(STRIP_ASPECT * room), 1);
-        g->above = max_of(g->above, p->title_h);
-        g->numbers = max_of(g->numbers, p->plot ? 0 : p->col_labels_h);
-        g->matrix = max_of(g->matrix, boxes[k].matrix.h + p->load_h);
-        g->frame = max_of(g->frame, boxes[k].matrix.h);
-        g->caption = max_of(g->caption, p->caption_h);
-    }
+    level_strips(need, boxes);
+    for (int k = 0; k < need->count; k++)
+        measure_row(need, k, boxes, &rows[place_of(need, k).row]);
     for (int k = 0; k < need->count; k++) {
         const PanelNeed *p = &need->panels[k];
-        Gutters         *g = &rows[k / need->cols];
+        Gutters         *g = &rows[place_of(need, k).row];
+        int              high;
 
+        if (place_of(need, k).level)
+            continue;
         g->labels = max_of(g->labels, p->plot ? p->col_labels_h : p->col_axis_h + g->numbers);
-        if (is_strip(p))
-            g->matrix = max_of(g->matrix, g->frame + p->load_h);
+        if (stack_below(need, k, boxes, &high))
+            g->caption = max_of(g->caption, high - g->matrix);
     }
-    stretch_strips(need, rows, boxes);
 }
 
 static int place_rows(const LayoutNeed *need, Gutters *rows, int y)
@@ -383,20 +424,38 @@ static int border_after(const LayoutNeed *need, const Gutters *columns, int c, i
 }
 
 /* Titles reach half of the way to the next room, whatever labels or colour bars stand below: those
- * of the last column are not the narrowest. */
+ * of the last column are not the narrowest.  One within a stack stands beside bars. */
 static void widen_titles(const LayoutNeed *need, const Gutters *columns, int room, Layout *out)
 {
     for (int k = 0; k < need->count; k++) {
         PanelBoxes *b = &out->panels[k];
-        int         c = k % need->cols, x = border_after(need, columns, c - 1, room);
+        int         c = place_of(need, k).col, x = border_after(need, columns, c - 1, room);
         int         end = border_after(need, columns, c, room);
 
-        if (need->panels[k].title_clear)
+        if (need->panels[k].title_clear || place_of(need, k).level)
             continue;
         x += c ? need->gap / 2 : 0;
         end -= c + 1 < need->cols ? need->gap / 2 : 0;
         b->title.x = x;
         b->title.w = end - x;
+    }
+}
+
+/* The panels below panel k in its cell share the height that is left between them. */
+static void place_stack(const LayoutNeed *need, int k, const Gutters *column, const Gutters *row,
+                        int room, PanelBoxes *boxes)
+{
+    int high, below = stack_below(need, k, boxes, &high);
+    int spare = row->matrix + row->caption - high, y = boxes[k].caption.y + boxes[k].caption.h;
+
+    for (int i = k + 1; i <= k + below; i++) {
+        const PanelNeed *p = &need->panels[i];
+        Gutters          own = { .start = y + need->gap + spare / below, .above = p->title_h,
+                                 .labels = p->col_axis_h + p->col_labels_h,
+                                 .numbers = p->col_labels_h, .frame = boxes[i].matrix.h };
+
+        place_panel(p, column, &own, room, &boxes[i]);
+        y = boxes[i].caption.y + boxes[i].caption.h;
     }
 }
 
@@ -414,9 +473,14 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, B
     measure_rows(need, rows, room, out->panels, frames);
     out->title = (Box){ need->margin, y, inner, need->title_h };
     y = place_rows(need, rows, y + need->title_h);
-    for (int k = 0; k < need->count; k++)
-        place_panel(&need->panels[k], &columns[k % need->cols], &rows[k / need->cols], room,
-                    &out->panels[k]);
+    for (int k = 0; k < need->count; k++) {
+        PanelPlace at = place_of(need, k);
+
+        if (at.level)
+            continue;
+        place_panel(&need->panels[k], &columns[at.col], &rows[at.row], room, &out->panels[k]);
+        place_stack(need, k, &columns[at.col], &rows[at.row], room, out->panels);
+    }
     widen_titles(need, columns, room, out);
     out->footer = (Box){ need->margin, y, inner, need->footer_h };
     y += need->footer_h;
@@ -453,6 +517,38 @@ void layout_free(Layout *layout)
 {
     free(layout->panels);
     *layout = (Layout){ 0 };
+}
+
+/* Length of the run of panels of one kind that begins at panel `at`. */
+static int run_of(const bool *strip, int count, int at)
+{
+    int length = 1;
+
+    while (at + length < count && strip[at + length] == strip[at])
+        length++;
+    return length;
+}
+
+int layout_places(const bool *strip, int count, int cols, int stack, PanelPlace *out)
+{
+    int slot = 0;
+
+    for (int k = 0; k < count;) {
+        int length = run_of(strip, count, k), most = strip[k] && stack > 1 ? stack : 1;
+        int slots = (length + most - 1) / most;
+
+        for (int i = 0; i < length; i++) {
+            int own = (int)((int64_t)i * slots / length);
+            int first = (int)(((int64_t)own * length + slots - 1) / slots);
+
+            out[k + i] = (PanelPlace){ (slot + own) / cols, (slot + own) % cols, i - first };
+        }
+        k += length;
+        slot += slots;
+        if (stack == 1 && k < count) /* the next kind begins a row */
+            slot = (slot + cols - 1) / cols * cols;
+    }
+    return (slot + cols - 1) / cols;
 }
 
 int layout_fewer_columns(int cols)

@@ -33,6 +33,12 @@ typedef struct PanelNeed {
     int     caption_h;
 } PanelNeed;
 
+/* Where a panel stands: in a cell of the arrangement, or below the panel before it in the same cell
+ * (level 1, 2, ...). */
+typedef struct PanelPlace {
+    int row, col, level;
+} PanelPlace;
+
 typedef struct LayoutNeed {
     int              width;  /* of the sheet */
     int              margin, gap; /* around the sheet, between panels */
@@ -41,6 +47,7 @@ typedef struct LayoutNeed {
     int              strip;  /* default height of one row of a strip (few rows, many columns) */
     int              rows, cols, count;
     const PanelNeed *panels; /* count */
+    const PanelPlace *places; /* count; NULL: row by row */
     int              title_h, footer_h, caption_h;
 } LayoutNeed;
 
@@ -68,6 +75,13 @@ Box layout_box(const PanelBoxes *boxes, int64_t at);
 /* False: out of memory, or the sheet is too narrow for its panels. */
 bool layout_make(const LayoutNeed *need, Layout *out, Error *err);
 void layout_free(Layout *layout);
+
+/* A matrix of few rows and many columns; beside a higher panel it keeps its height. */
+bool layout_is_strip(int64_t rows, int64_t cols);
+/* Places of the panels in `cols` columns; returns the number of rows.  Strips are `strip`.
+ * stack 0: row by row.  1: a row has strips or other panels, never both.  Else up to `stack` strips
+ * that follow one another stand in one cell. */
+int layout_places(const bool *strip, int count, int cols, int stack, PanelPlace *out);
 
 /* The next smaller number of columns to try: an even number is halved, so that rows stay full. */
 int layout_fewer_columns(int cols);

@@ -107,16 +107,30 @@ static bool is_reordered(const Panel *panel, bool rows)
     return (rows ? panel->row_order : panel->col_order) != NULL;
 }
 
+/* The panel to the left of this one, or above it; -1: there is none. */
+static int neighbour(const Sheet *sheet, int panel, bool left)
+{
+    PanelPlace at = sheet->places[panel];
+
+    for (int k = panel - 1; k >= 0; k--) {
+        PanelPlace own = sheet->places[k];
+
+        if (left ? own.row == at.row && own.col == at.col - 1 && own.level == at.level
+                 : own.col == at.col)
+            return k;
+    }
+    return -1;
+}
 
 bool sheet_names_axis(const Sheet *sheet, int panel, bool rows)
 {
     const Figure *f = sheet->figure;
-    int           before = rows ? panel - 1 : panel - sheet->cols;
+    int           before = neighbour(sheet, panel, rows);
     const char   *name = sheet_axis_name(&f->panels[panel], rows);
 
     if (!*name || f->panels[panel].bare || sheet->style.hides & HIDE_AXES)
         return false;
-    if ((rows ? panel % sheet->cols == 0 : panel < sheet->cols) || f->panels[before].plot)
+    if (before < 0 || f->panels[before].plot)
         return true;
     return strcmp(sheet_axis_name(&f->panels[before], rows), name) != 0 ||
            is_reordered(&f->panels[before], rows) != is_reordered(&f->panels[panel], rows);
@@ -128,7 +142,7 @@ static double bar_numbers(const Sheet *sheet, int panel)
 {
     double font = sheet->style.tick, widest = 0, places[SHEET_TICKS];
     double most = canvas_text_width(sheet->canvas, "0.00000", FONT_SANS, font);
-    char   texts[SHEET_TICKS][16];
+    char   texts[SHEET_TICKS][24];
     int    count;
 
     if (!sheet->scene.count)

@@ -180,7 +180,7 @@ static void wrap_caption(const Panel *panel, const char *text, WrapRule rule, Li
 static void panel_captions(Sheet *sheet)
 {
     Ruler ruler = { sheet->canvas, sheet->style.small };
-    char  text[PLOT_CAPTION];
+    char  text[PLOT_CAPTION], words[PLOT_CAPTION + 64];
 
     for (int k = 0; k < sheet->figure->count; k++) {
         double   gap = sheet->cols > 1 ? 2 * sheet->style.space : 0; /* to the next one's words */
@@ -193,7 +193,8 @@ static void panel_captions(Sheet *sheet)
             plot_caption(sheet->scene.plots[k], false, text, sizeof(text));
         else if (!*text)
             panel_caption(&sheet->scene.panels[k], &sheet->scene.grids[k], text, sizeof(text));
-        wrap_caption(&sheet->figure->panels[k], text, rule, &sheet->panels[k].caption);
+        sheet_write_powers(text, words, sizeof(words));
+        wrap_caption(&sheet->figure->panels[k], words, rule, &sheet->panels[k].caption);
     }
 }
 
@@ -232,6 +233,7 @@ static void sheet_words(Sheet *sheet)
     double            whole = sheet->figure->panels[0].bare ? s->tick : s->title;
     double            first = size_of_lines(sheet, whole);
     bool              fits = false;
+    char              words[FIGURE_CAPTION + 64];
 
     for (int k = 0; k < STEPS && !fits; k++) {
         sheet->title_font = fmin(first, title_size(sheet, whole, k));
@@ -240,8 +242,9 @@ static void sheet_words(Sheet *sheet)
     panel_captions(sheet);
     if (!(s->hides & HIDE_TITLES))
         wrap_text(sheet->figure->title, &title, HEAD_LINES, &sheet->title);
+    sheet_write_powers(sheet->figure->caption, words, sizeof(words));
     if (!(s->hides & HIDE_CAPTION))
-        wrap_evenly(sheet->figure->caption, caption, &sheet->caption);
+        wrap_evenly(words, caption, &sheet->caption);
 }
 
 /* ---- the layout -------------------------------------------------------------- */
@@ -261,6 +264,7 @@ static bool make_layout(Sheet *sheet, Error *err)
         .cols = sheet->cols,
         .count = sheet->figure->count,
         .panels = sheet->needs,
+        .places = sheet->places,
         .title_h = sheet_lines_height(&sheet->title, s->head, s->space),
         .caption_h = sheet_lines_height(&sheet->caption, s->legend, s->space),
     };
@@ -422,20 +426,46 @@ static bool is_readable(const Sheet *sheet)
            axis_names_fit(sheet);
 }
 
+#define MIXED_MOST 64 /* panels of a figure whose strips are looked at */
+
+static bool is_strip(const Panel *panel)
+{
+    Region region = panel_region(panel);
+
+    return !panel->plot && !panel->bare &&
+           layout_is_strip(region.row1 - region.row0, region.col1 - region.col0);
+}
+
+/* Puts the panels into sheet->cols columns. */
+static void put_panels(Sheet *sheet, int stack)
+{
+    const Figure *f = sheet->figure;
+    bool          strip[MIXED_MOST] = { false };
+
+    for (int k = 0; stack && k < f->count; k++)
+        strip[k] = is_strip(&f->panels[k]);
+    if (stack) {
+        sheet->rows = layout_places(strip, f->count, sheet->cols, stack, sheet->places);
+        return;
+    }
+    for (int k = 0; k < f->count; k++)
+        sheet->places[k] = (PanelPlace){ k / sheet->cols, k % sheet->cols, 0 };
+    sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
+}
+
 /* Takes fewer columns while they are too narrow for their words, unless the arrangement is
  * fixed. */
-static bool arrange(Sheet *sheet, Error *err)
+static bool fit_columns(Sheet *sheet, int stack, Error *err)
 {
     const Figure *f = sheet->figure;
     bool          given = f->rows > 0 || f->cols > 0, bound = given && !f->loose;
 
-    figure_arrange(f, &sheet->rows, &sheet->cols);
-    if (!given)
-        sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
     for (;;) {
         Error own = ERROR_INIT;
-        bool  ok = make_layout(sheet, &own);
+        bool  ok;
 
+        put_panels(sheet, stack);
+        ok = make_layout(sheet, &own);
         if (bound || sheet->cols <= 1 || (ok && is_readable(sheet))) {
             if (!ok && err)
                 *err = own;
@@ -445,8 +475,100 @@ static bool arrange(Sheet *sheet, Error *err)
             sheet->cols = layout_fewer_columns(sheet->cols);
         else /* rows are not full anyway */
             sheet->cols--;
-        sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
     }
+}
+
+/* Strips and matrices in one figure, whose arrangement and width nobody gave. */
+static bool mixes_strips(const Sheet *sheet)
+{
+    const Figure *f = sheet->figure;
+    int           strips = 0, squares = 0;
+
+    for (int k = 0; k < f->count && f->count <= MIXED_MOST; k++) {
+        strips += is_strip(&f->panels[k]);
+        squares += !f->panels[k].plot && !is_strip(&f->panels[k]);
+    }
+    return strips && squares && f->rows <= 0 && f->cols <= 0;
+}
+
+/* A line of words above and below each panel, as long as their words are not known. */
+static void guess_words(Sheet *sheet, int lines)
+{
+    for (int k = 0; k < sheet->figure->count; k++)
+        sheet->panels[k].title.count = sheet->panels[k].caption.count = lines;
+}
+
+#define STACK_MOST  3 /* strips below one another beside a matrix */
+#define COLUMN_MOST 3 /* panels below one another in the width of a column */
+#define ONE_COLUMN  (-1)
+#define WORTH       0.92 /* of a page, which another arrangement must save */
+
+/* Columns to begin with. stack: as layout_places, or ONE_COLUMN, which is as narrow as a single
+ * panel. */
+static void begin_columns(Sheet *sheet, int stack)
+{
+    int last = sheet->figure->count - 1;
+
+    figure_arrange(sheet->figure, &sheet->rows, &sheet->cols);
+    if (stack == ONE_COLUMN) {
+        sheet->cols = 1;
+        sheet->width = (int)lround(sheet->style.theme->one * sheet->style.dpi);
+    }
+    if (stack > 1) {
+        int most = sheet->cols;
+
+        sheet->cols = last + 1; /* all in one row: the last tells how many cells there are */
+        put_panels(sheet, stack);
+        sheet->cols = sheet->places[last].col < most ? sheet->places[last].col + 1 : most;
+    }
+}
+
+static bool arrange_with(Sheet *sheet, int stack, Error *err)
+{
+    begin_columns(sheet, stack);
+    return fit_columns(sheet, stack == ONE_COLUMN ? 0 : stack, err);
+}
+
+/* Area of the page in an arrangement of strips; infinite: it is not readable. */
+static double area_of(Sheet *sheet, int stack)
+{
+    int    whole = sheet->width;
+    double area = HUGE_VAL;
+
+    if (arrange_with(sheet, stack, NULL) && is_readable(sheet))
+        area = (double)sheet->layout.height * sheet->width;
+    sheet->width = whole;
+    return area;
+}
+
+/* Strips beside matrices leave a void below them: of all arrangements the one with the smallest
+ * page. */
+static int best_stack(Sheet *sheet)
+{
+    bool   page = sheet->free_width &&
+                sheet->width == (int)lround(sheet->style.theme->page * sheet->style.dpi);
+    int    best = 0;
+    double least;
+
+    guess_words(sheet, 1);
+    least = area_of(sheet, 0);
+    for (int stack = 1; stack <= STACK_MOST; stack++) {
+        double area = area_of(sheet, stack);
+
+        if (area < WORTH * least) {
+            best = stack;
+            least = area;
+        }
+    }
+    if (page && sheet->figure->count <= COLUMN_MOST && area_of(sheet, ONE_COLUMN) < least)
+        best = ONE_COLUMN;
+    guess_words(sheet, 0);
+    return best;
+}
+
+static bool arrange(Sheet *sheet, Error *err)
+{
+    return arrange_with(sheet, mixes_strips(sheet) ? best_stack(sheet) : 0, err);
 }
 
 /* Twice: the lines of a plot's key depend on the width that its numbers leave. */
@@ -486,8 +608,12 @@ static void make_legend(Sheet *sheet)
     int all = scene_legend(&sheet->scene, sheet->style.dark, sheet->items, SHEET_ITEMS);
 
     for (int k = 0; k < all; k++)
-        if (!sheet->items[k].depth || !sheet_depths(sheet))
-            sheet->items[sheet->item_count++] = sheet->items[k];
+        if (!sheet->items[k].depth || !sheet_depths(sheet)) {
+            LegendItem item = sheet->items[k];
+
+            sheet_write_powers(sheet->items[k].text, item.text, sizeof(item.text));
+            sheet->items[sheet->item_count++] = item;
+        }
 }
 
 /* Everything before the values are looked at; like: a sheet of these panels with other sizes, or
@@ -501,10 +627,11 @@ static bool begin(Sheet *sheet, const Sheet *like, Error *err)
     sheet->flat = 1;
     sheet->needs = calloc(count, sizeof(*sheet->needs));
     sheet->panels = calloc(count, sizeof(*sheet->panels));
+    sheet->places = calloc(count, sizeof(*sheet->places));
     sheet->canvas = canvas_new(CANVAS_PIXELS, 1, 1, 72, &sheet->style.letters, NULL, err);
     if (!sheet->canvas)
         return false;
-    if (!sheet->needs || !sheet->panels)
+    if (!sheet->needs || !sheet->panels || !sheet->places)
         return error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
     for (int k = 0; k < f->count; k++) {
         Region region = panel_region(&f->panels[k]);
@@ -560,4 +687,5 @@ void sheet_free(Sheet *sheet)
     scene_free(&sheet->scene);
     free(sheet->needs);
     free(sheet->panels);
+    free(sheet->places);
 }

@@ -259,7 +259,7 @@ static int unit_ticks(const PlotAxis *axis, int most, PlotTick *ticks)
     int  count = plot_ticks(axis, most, ticks);
     bool powers = false; /* all, if one would be */
 
-    for (int k = 0; k < count && axis->log && !axis->names; k++)
+    for (int k = 0; k < count && !axis->words && !axis->names; k++)
         powers = powers || strchr(ticks[k].text, 'e');
     for (int k = 0; k < count; k++) {
         if (powers)

@@ -62,6 +62,7 @@ typedef struct Sheet {
     int           width;
     bool          free_width; /* no width was requested */
     int           rows, cols; /* arrangement */
+    PanelPlace   *places;     /* owned */
     double        flat;       /* height of plots, of the default */
     Canvas       *canvas; /* owned; a dummy while measuring */
     Layout        layout;
@@ -137,7 +138,7 @@ void sheet_upright(Sheet *sheet, int panel, const char *name);
 /* Height of the legend; `draw` also draws it. */
 int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* Labelled places of a panel's colour bar, 0..1, and their texts. */
-int  sheet_bar_ticks(const Sheet *sheet, int panel, int most, double *places, char (*texts)[16]);
+int  sheet_bar_ticks(const Sheet *sheet, int panel, int most, double *places, char (*texts)[24]);
 /* The panel's bar stands beside it. Panels with one scale have one bar, beside the last of them in
  * their first row; bare panels have the same one. */
 bool sheet_has_bar(const Sheet *sheet, int panel);
@@ -152,6 +153,8 @@ void sheet_hatch_bar(Sheet *sheet, int panel, Box bar);
 void sheet_minus(char *text, size_t size);
 /* A number becomes a power of ten: 1e-06 as 10⁻⁶, 2e-07 as 2·10⁻⁷; size at least 24. */
 void sheet_powers(char *text, size_t size);
+/* Numbers within words: "a denominator within 1e-06 of 0" with 10⁻⁶; cut where there is no room. */
+void sheet_write_powers(const char *text, char *out, size_t size);
 /* "2^20" as "2²⁰"; a text without a power stays. */
 void sheet_raise(char *text, size_t size);
 /* The bar is of other panels, too. */

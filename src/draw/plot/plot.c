@@ -554,7 +554,7 @@ int64_t plot_marks(const Plot *plot, int series, int64_t *first)
     int64_t           every = all ? 1 : s->count / 8;
 
     *first = every > 1 ? series * every / plot->count : 0;
-    if (every == 1 && plot->count > 1) { /* curves on one line take turns */
+    if (every == 1 && plot->count > 1 && s->mark != CURVE_POINTS) { /* on one line: in turns */
         int at, twins = plot_twins(plot, series, &at);
 
         *first = at < s->count ? at : 0;

@@ -76,7 +76,8 @@ static void name_twins(const Plot *plot, int series, int count, Text *out)
         }
     if (count > shown)
         text_addf(out, " and %d more", count - shown);
-    text_add(out, " lie on one line");
+    text_add(out, plot->series[series].mark == CURVE_POINTS ? " have the same points"
+                                                            : " lie on one line");
 }
 
 void plot_twins_words(const Plot *plot, Text *out)

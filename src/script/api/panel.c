@@ -616,6 +616,7 @@ static void scaling_panel(lua_State *L, int t, int at, Figure *figure, int index
     plot = plot_of_costs(curves, (int)count, &axes, measured, &err);
     check_ok(L, plot != NULL, &err);
     costs_title(&axes, title, sizeof(title));
+    title_capital(title);
     panel_init_plot(&figure->panels[index], plot, title);
     add_setting(L, t, figure);
     lua_settop(L, at);

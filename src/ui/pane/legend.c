@@ -58,6 +58,15 @@ static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit, bool 
                              ui_style(ui, ROLE_TEXT));
 }
 
+/* There is room for a sign, this name and, behind it, the sign that there are more. */
+static bool bit_fits(const Term *term, int x, const char *name)
+{
+    int most = term->cols < WIDE_TERM ? NAME_NARROW : NAME_WIDE;
+    int width = term_width(name) < most ? term_width(name) : most;
+
+    return x + 2 + width + 2 <= term->cols;
+}
+
 #define LETTERS_HINT ":glyphs ascii names them"
 
 /* The name of what sorts the rows: a cause in sight that follows the content; else a bucket. */
@@ -80,6 +89,8 @@ static int legend_sorter(Ui *ui, const Pane *pane, const View *view, int y, int 
     int         long_width = (int)(strlen(lead) + strlen(": the query's ") + strlen(name));
     bool        fits = x + long_width + 2 + COVER_SHORT <= ui->term->cols;
 
+    if (!fits && x + (int)(strlen(lead) + strlen(": ") + strlen(name)) > ui->term->cols)
+        return x;
     return x + 2 + term_textf(ui->term, y, x, 40, ui_style(ui, ROLE_DIM), "%s: %s%s", lead,
                               fits ? "the query's " : "", name);
 }
@@ -101,10 +112,16 @@ static int legend_bits(Ui *ui, int y, int x)
             continue;
         }
         hidden |= shaded && mono;
-        for (int bit = COMPONENT_WINDOW; view && bit <= COMPONENT_LAST; bit <<= 1)
-            if (grid_causes(&pane->drawing.grid) & bit &&
-                is_new_cause(ui, i, view, (uint8_t)bit))
-                x = legend_bit(ui, y, x, view, (uint8_t)bit, shaded);
+        for (int bit = COMPONENT_WINDOW; view && bit <= COMPONENT_LAST; bit <<= 1) {
+            if (!(grid_causes(&pane->drawing.grid) & bit) ||
+                !is_new_cause(ui, i, view, (uint8_t)bit))
+                continue;
+            if (!bit_fits(ui->term, x, cause_name(view, (uint8_t)bit))) { /* there are more */
+                term_char(ui->term, y, x, 0x2026, ui_style(ui, ROLE_DIM));
+                return ui->term->cols; /* nothing has room behind it */
+            }
+            x = legend_bit(ui, y, x, view, (uint8_t)bit, shaded);
+        }
     }
     if (hidden && x + (int)sizeof(LETTERS_HINT) + 48 < ui->term->cols)
         x += 2 + term_text(ui->term, y, x, 40, LETTERS_HINT, ui_style(ui, ROLE_DIM));
@@ -376,6 +393,8 @@ static int legend_categories(Ui *ui, int y, int x)
     lead_text(&t, lead, sizeof(lead));
     cursor = t.cursor < 0 ? 0 : (int)strlen(CURSOR_WORD) + category_width(&t, t.cursor);
     caution_text(&t, end - x < 120, caution, sizeof(caution));
+    if (x + term_width(lead) > end)
+        return x;
     if (*lead)
         x += term_text(ui->term, y, x, end - x, lead, ui_style(ui, ROLE_DIM)) + 2;
     cautious = *caution ? term_width(caution) + 2 : 0;
@@ -432,6 +451,8 @@ static int legend_cover(Ui *ui, const View *view, bool shaded, int y, int x)
     return x + 2 + term_textf(ui->term, y, x, 40, ui_style(ui, ROLE_DIM), "%s %s", lead, words);
 }
 
+#define RAMP 12 /* columns of the colours of values */
+
 static int legend_values(Ui *ui, const Pane *pane, int y, int x)
 {
     Panel          panel;
@@ -439,6 +460,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     int            length, digits;
     const uint8_t *ramp;
     ColourMap      map;
+    char           ends[2][32];
 
     if (!pane_panel(ui, panes_focus(ui), &panel) || !pane->drawing.grid.cells || panel.plot)
         return x;
@@ -453,9 +475,14 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     map = panel.minus ? MAP_DIVERGING : panel.map;
     ramp = colour_ramp_256(map, &length);
     digits = range_digits(lo, hi);
-    x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%.*g ", digits, lo);
-    for (int i = 0; i < 12; i++) {
-        double t = i / 11.0;
+    snprintf(ends[0], sizeof(ends[0]), "%.*g ", digits, lo);
+    snprintf(ends[1], sizeof(ends[1]), " %.*g %s", digits, hi,
+             panel.scale == SCALE_LINEAR ? "" : scale_name(panel.scale));
+    if (x + term_width(ends[0]) + RAMP + term_width(ends[1]) > ui->term->cols + 1)
+        return x; /* half of it says nothing; the last may be a blank */
+    x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%s", ends[0]);
+    for (int i = 0; i < RAMP; i++) {
+        double t = i / (RAMP - 1.0);
         Ink    ink = panel_lets_through(&panel, t)
                          ? ink_of(PICTURE_GREY, PICTURE_GREY_256)
                          : ink_of(colour_of_value(map, t), ramp[lround(t * (length - 1))]);
@@ -469,8 +496,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
                                : (uint32_t) ".-*@" [i / 3],
                 (Style) { 0 });
     }
-    x += term_textf(ui->term, y, x, 30, ui_style(ui, ROLE_DIM), " %.*g %s", digits, hi,
-                    panel.scale == SCALE_LINEAR ? "" : scale_name(panel.scale));
+    x += term_textf(ui->term, y, x, 30, ui_style(ui, ROLE_DIM), "%s", ends[1]);
     return x + 2;
 }
 

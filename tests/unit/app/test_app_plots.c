@@ -115,7 +115,7 @@ TEST(caches_have_the_sizes_of_the_run)
         a.step.held[x] = b.step.held[x] = number_of(1024);
     plot = plot_made(PLOT_CACHE, subjects, 3, NULL);
     assert_string_equal(plot->note, "by closed form; sizes of the run, n = 512, at every length; "
-                                    "Sliding window: window 28; Latent: rank=32, a quarter");
+                                    "Sliding window: window 28; Latent: rank 32, a quarter");
     plot_free(plot);
 }
 

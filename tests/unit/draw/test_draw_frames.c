@@ -4,20 +4,8 @@
 #include "draw/page/layout.h"
 #include "draw/page/sheet.h"
 
-/* One row is as high as 48. */
-TEST(a_single_row_beside_a_square_leaves_no_void)
-{
-    PanelNeed  panels[2] = { { .rows = 1, .cols = 48 }, { .rows = 48, .cols = 48 } };
-    LayoutNeed need = { .width = 400, .margin = 10, .gap = 10, .fine = 1, .strip = 8, .rows = 1,
-                        .cols = 2, .count = 2, .panels = panels };
-    Layout     l;
-
-    assert_true(layout_make(&need, &l, NULL));
-    assert_int_equal(l.panels[0].matrix.h, l.panels[1].matrix.h);
-    layout_free(&l);
-}
-
-/* Bars below one of them change no frame beside it. */
+/* Bars below one of them change no frame beside it: a plot is as high, one row a line of the same
+ * width. */
 TEST(frames_beside_a_matrix_with_bars_are_as_high)
 {
     PanelNeed  panels[3] = { { .rows = 48, .cols = 48, .load_h = 30 }, { .plot = true },
@@ -28,7 +16,8 @@ TEST(frames_beside_a_matrix_with_bars_are_as_high)
 
     assert_true(layout_make(&need, &l, NULL));
     assert_int_equal(l.panels[1].matrix.h, l.panels[0].matrix.h);
-    assert_int_equal(l.panels[2].matrix.h, l.panels[0].matrix.h);
+    assert_int_equal(l.panels[2].matrix.w, l.panels[0].matrix.w);
+    assert_int_equal(l.panels[2].matrix.h, need.strip);
     layout_free(&l);
 }
 
@@ -58,6 +47,22 @@ TEST(frames_of_equal_columns_are_equal_to_the_pixel)
                 assert_true(l.panels[0].matrix.w >= (sizes[a] == sizes[b] ? 0.5 : 0.8) * l.room);
                 layout_free(&l);
             }
+}
+
+/* Schedules of different length stand beside one another as high as the shortest; beside curves as
+ * high as these. */
+TEST(strips_of_several_rows_have_one_height)
+{
+    PanelNeed  panels[4] = { { .rows = 4, .cols = 8 }, { .rows = 4, .cols = 14 },
+                             { .rows = 4, .cols = 22 }, { .plot = true } };
+    LayoutNeed need = { .width = 800, .margin = 10, .gap = 10, .fine = 1, .strip = 8, .rows = 2,
+                        .cols = 2, .count = 4, .panels = panels };
+    Layout     l;
+
+    assert_true(layout_make(&need, &l, NULL));
+    assert_int_equal(l.panels[0].matrix.h, l.panels[1].matrix.h);
+    assert_int_equal(l.panels[2].matrix.h, l.panels[3].matrix.h);
+    layout_free(&l);
 }
 
 /* A colour bar in one column, and numbers of different width beside the frames. */

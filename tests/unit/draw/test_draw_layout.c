@@ -99,7 +99,17 @@ static const char *layout_fault(const LayoutNeed *need, bool *refused)
     return fault;
 }
 
-static LayoutNeed random_layout(Rng *rng, PanelNeed *panels)
+static void place_strips(LayoutNeed *need, PanelPlace *places, int stack)
+{
+    bool strip[MOST_PANELS];
+
+    for (int k = 0; k < need->count; k++)
+        strip[k] = layout_is_strip(need->panels[k].rows, need->panels[k].cols);
+    need->rows = layout_places(strip, need->count, need->cols, stack, places);
+    need->places = places;
+}
+
+static LayoutNeed random_layout(Rng *rng, PanelNeed *panels, PanelPlace *places)
 {
     LayoutNeed need = { .width = 300 + (int)rng_below(rng, 2500), .margin = 12, .gap = 30,
                         .fine = 2, .strip = 40, .panels = panels };
@@ -112,6 +122,8 @@ static LayoutNeed random_layout(Rng *rng, PanelNeed *panels)
     need.caption_h = (int)rng_below(rng, 2) * 50;
     for (int k = 0; k < need.count; k++)
         panels[k] = random_need(rng);
+    if (rng_below(rng, 2))
+        place_strips(&need, places, (int)rng_below(rng, 4));
     return need;
 }
 
@@ -139,8 +151,10 @@ static bool make_smaller(LayoutNeed *need, PanelNeed *panels, int at, bool *more
         need->width -= need->width / 8;
     else if (need->count > 1)
         need->count--;
-    need->cols = need->cols < need->count ? need->cols : need->count;
-    need->rows = (need->count + need->cols - 1) / need->cols;
+    if (!need->places) {
+        need->cols = need->cols < need->count ? need->cols : need->count;
+        need->rows = (need->count + need->cols - 1) / need->cols;
+    }
     return word || side || memcmp(&before, need, sizeof(before)) != 0;
 }
 
@@ -167,7 +181,10 @@ static void tell_smallest(LayoutNeed need, PanelNeed *panels)
     fprintf(stderr, "width %d, %d x %d panels, title %d, footer %d, caption %d\n", need.width,
             need.rows, need.cols, need.title_h, need.footer_h, need.caption_h);
     for (int k = 0; k < need.count; k++)
-        fprintf(stderr, "  %d x %d, title %d, axes %d %d, labels %d %d, bar %d, caption %d\n",
+        fprintf(stderr, "  [%d %d %d] %d x %d, title %d, axes %d %d, labels %d %d, bar %d, "
+                "caption %d\n", need.places ? need.places[k].row : k / need.cols,
+                need.places ? need.places[k].col : k % need.cols,
+                need.places ? need.places[k].level : 0,
                 (int)panels[k].rows, (int)panels[k].cols, panels[k].title_h, panels[k].row_axis_w,
                 panels[k].col_axis_h, panels[k].row_labels_w, panels[k].col_labels_h,
                 panels[k].bar_w, panels[k].caption_h);
@@ -181,7 +198,8 @@ TEST(random_layouts_keep_the_promises)
 
     for (int trial = 0; trial < 2000; trial++) {
         PanelNeed  panels[MOST_PANELS] = { 0 };
-        LayoutNeed need = random_layout(&rng, panels);
+        PanelPlace places[MOST_PANELS];
+        LayoutNeed need = random_layout(&rng, panels, places);
         bool       refused;
 
         if (layout_fault(&need, &refused))
@@ -255,22 +273,72 @@ TEST(narrow_matrices_use_the_room)
     layout_free(&l);
 }
 
-/* A strip of 4 rows beside a square has its height; alone it is flat. */
-TEST(strips_leave_no_void_beside_squares)
+/* A strip is as high beside a square as alone, and as wide as the square. */
+TEST(strips_keep_their_height_beside_squares)
 {
-    PanelNeed  panels[2] = { { .rows = 4, .cols = 48 }, { .rows = 48, .cols = 48 } };
-    LayoutNeed need = { .width = 1000, .margin = 10, .gap = 10, .fine = 2, .strip = 20, .rows = 1,
-                        .cols = 2, .count = 2, .panels = panels };
-    Layout     l;
+    for (int rows = 1; rows <= 4; rows += 3) {
+        PanelNeed  panels[2] = { { .rows = rows, .cols = 48 }, { .rows = 48, .cols = 48 } };
+        LayoutNeed need = { .width = 1000, .margin = 10, .gap = 10, .fine = 2, .strip = 20,
+                            .rows = 1, .cols = 2, .count = 2, .panels = panels };
+        Layout     l;
+        int        beside;
 
+        assert_true(layout_make(&need, &l, NULL));
+        beside = l.panels[0].matrix.h;
+        assert_int_equal(l.panels[0].matrix.w, l.panels[1].matrix.w);
+        layout_free(&l);
+        panels[1].rows = rows;
+        assert_true(layout_make(&need, &l, NULL));
+        assert_int_equal(l.panels[0].matrix.h, beside);
+        CHECK(beside <= rows * 20 && beside >= rows * 10, "%d rows: %d", rows, beside);
+        layout_free(&l);
+    }
+}
+
+/* Three strips below one another are as high as the square beside them: from the top of its frame
+ * to the bottom. */
+TEST(strips_stand_below_one_another)
+{
+    static const bool strip[] = { true, true, true, false };
+    PanelNeed         panels[4] = { { .rows = 1, .cols = 48 }, { .rows = 1, .cols = 48 },
+                                    { .rows = 1, .cols = 48 }, { .rows = 48, .cols = 48 } };
+    PanelPlace        places[4];
+    LayoutNeed        need = { .width = 1000, .margin = 10, .gap = 10, .fine = 2, .strip = 20,
+                               .cols = 2, .count = 4, .panels = panels, .places = places };
+    Layout            l;
+    Box               last, square;
+
+    for (int k = 0; k < 4; k++)
+        panels[k].title_h = panels[k].col_labels_h = panels[k].caption_h = 20;
+    need.rows = layout_places(strip, 4, 2, 3, places);
+    assert_int_equal(need.rows, 1);
+    assert_true(places[2].level == 2 && places[2].col == 0 && places[3].col == 1);
     assert_true(layout_make(&need, &l, NULL));
-    assert_true(l.panels[0].matrix.h > 0.95 * l.panels[1].matrix.h);
-    assert_int_equal(l.panels[0].matrix.w, l.panels[1].matrix.w);
+    square = l.panels[3].matrix;
+    last = l.panels[2].matrix;
+    assert_int_equal(l.panels[0].matrix.y, square.y);
+    CHECK(abs(last.y + last.h - square.y - square.h) <= 2, "%d, %d", last.y + last.h,
+          square.y + square.h);
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(l.panels[k].matrix.h, l.panels[0].matrix.h);
+        assert_int_equal(l.panels[k].matrix.x, l.panels[0].matrix.x);
+    }
     layout_free(&l);
-    panels[1].rows = 4;
-    assert_true(layout_make(&need, &l, NULL));
-    assert_true(l.panels[0].matrix.h < 0.3 * l.room);
-    layout_free(&l);
+}
+
+/* Rows of strips and rows of others; stacks of even height. */
+TEST(strips_have_rows_of_their_own)
+{
+    static const bool strip[] = { true, true, true, false, false, true, true, true, true };
+    PanelPlace        at[9];
+
+    assert_int_equal(layout_places(strip, 9, 4, 1, at), 3);
+    assert_true(at[2].row == 0 && at[3].row == 1 && at[4].row == 1 && at[5].row == 2);
+    assert_int_equal(layout_places(strip, 9, 8, 3, at), 1);
+    assert_true(at[6].level == 1 && at[7].level == 0 && at[8].level == 1 && at[7].col == 4);
+    assert_int_equal(layout_places(strip, 9, 4, 0, at), 3);
+    for (int k = 0; k < 9; k++)
+        assert_true(at[k].row == k / 4 && at[k].col == k % 4 && !at[k].level);
 }
 
 TEST(a_sheet_too_narrow_is_refused)
@@ -457,7 +525,7 @@ TEST(a_bar_of_layers_has_a_step_each)
     Figure *figure = matrices(&view, 2, "reach");
     Sheet   sheet;
     double  places[SHEET_TICKS];
-    char    texts[SHEET_TICKS][16];
+    char    texts[SHEET_TICKS][24];
 
     view.kind = VIEW_HOPS;
     view.dtype = DT_U8;

@@ -885,4 +885,85 @@ TEST(names_of_points_are_led_over_ten_lines_at_most)
     CHECK(most > 5 && most < 10.01, "%g lines of words", most);
 }
 
+/* ---- whole marks -------------------------------------------------------------- */
+
+static bool is_rgb(const uint8_t *at, Rgb rgb)
+{
+    return at[0] == rgb.r && at[1] == rgb.g && at[2] == rgb.b;
+}
+
+typedef struct Drawn {
+    uint8_t *pixels;
+    int      width, height;
+} Drawn;
+
+/* The box of all pixels of this colour up to `far` pixels away from a place. */
+static Box box_around(const Drawn *d, int x, int y, int far, Rgb rgb)
+{
+    int x0 = x + far, x1 = x - far, y0 = y + far, y1 = y - far;
+
+    for (int j = y - far > 0 ? y - far : 0; j < y + far && j < d->height; j++)
+        for (int i = x - far > 0 ? x - far : 0; i < x + far && i < d->width; i++)
+            if (is_rgb(d->pixels + 4 * ((int64_t)j * d->width + i), rgb)) {
+                x0 = i < x0 ? i : x0;
+                x1 = i > x1 ? i : x1;
+                y0 = j < y0 ? j : y0;
+                y1 = j > y1 ? j : y1;
+            }
+    return (Box){ x0, y0, x1 - x0 + 1, y1 - y0 + 1 };
+}
+
+/* Each mark is as large as the first one, which is in the middle. */
+static void check_marks(const Sheet *sheet, const Drawn *drawn, const PlotSeries *s)
+{
+    const Plot *plot = sheet->scene.plots[0];
+    Box         frame = sheet->layout.panels[0].matrix, middle = { 0 };
+    int         far = (int)sheet_points(&sheet->style, 4);
+
+    for (int64_t i = 0; i < s->count; i++) {
+        double across = plot_place(&plot->x, s->x[i]), up = plot_place(&plot->y, s->y[i]);
+        Box    own = box_around(drawn, frame.x + (int)(across * frame.w),
+                                frame.y + (int)((1 - up) * frame.h), far,
+                                plot_colour(s->hue, false));
+
+        middle = i ? middle : own;
+        CHECK(abs(own.w - middle.w) <= 1 && abs(own.h - middle.h) <= 1 && own.w > far / 2,
+              "point %d: %d x %d, not %d x %d", (int)i, own.w, own.h, middle.w, middle.h);
+    }
+}
+
+/* Marks at the ends of both axes, linear and logarithmic, are whole: 0, 1 or 2 is the mark. */
+static void check_corners(int hue, bool log_x, bool log_y)
+{
+    static const double xs[] = { 10, 1, 100, 1, 100 }, ys[] = { 10, 1, 100, 100, 1 };
+    PngOptions          options = { .dpi = 300 };
+    Figure             *figure = figure_new(1, NULL);
+    Plot               *plot = new_plot();
+    PlotSeries         *s = add(plot, CURVE_POINTS, 5, ys);
+    Sheet               sheet = { .figure = figure, .style = sheet_style(&options), .width = 1000 };
+    Drawn               drawn;
+
+    s->hue = hue;
+    memcpy(s->x, xs, sizeof(xs));
+    plot->x.log = log_x;
+    plot->y.log = log_y;
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[0], plot, "p");
+    assert_true(sheet_plan(&sheet, NULL));
+    assert_true(sheet_open(&sheet, CANVAS_PIXELS, sheet.layout.width, sheet.layout.height, &options,
+                           NULL));
+    sheet_draw(&sheet);
+    drawn.pixels = canvas_pixels(sheet.canvas, &drawn.width, &drawn.height);
+    check_marks(&sheet, &drawn, &sheet.scene.plots[0]->series[0]);
+    free(drawn.pixels);
+    sheet_free(&sheet);
+    figure_free(figure);
+}
+
+TEST(marks_at_the_ends_of_axes_are_whole)
+{
+    for (int k = 0; k < 12; k++)
+        check_corners(k / 4, k & 1, k & 2);
+}
+
 SUITE(NULL, NULL)

@@ -60,14 +60,14 @@ TEST(numbers_tell_the_ends_apart)
     assert_int_equal(range_digits(1, 1 + 1e-13), 7);
 }
 
-static int bar_ticks(Panel *panel, int most, double *places, char (*texts)[16])
+static int bar_ticks(Panel *panel, int most, double *places, char (*texts)[24])
 {
     Sheet sheet = { .scene.panels = panel };
 
     return sheet_bar_ticks(&sheet, 0, most, places, texts);
 }
 
-static int ticks(double lo, double hi, int most, double *places, char (*texts)[16])
+static int ticks(double lo, double hi, int most, double *places, char (*texts)[24])
 {
     View  view = { .kind = VIEW_WEIGHTS };
     Panel panel = { .view = &view, .lo = lo, .hi = hi };
@@ -107,7 +107,7 @@ TEST(a_value_on_an_image_has_the_colour_of_its_bar)
 TEST(a_bar_has_two_numbers_at_least)
 {
     double places[SHEET_TICKS];
-    char   texts[SHEET_TICKS][16];
+    char   texts[SHEET_TICKS][24];
 
     for (double hi = 0.1; hi < 20; hi *= 1.03)
         for (int most = 2; most <= 6; most++) {
@@ -130,7 +130,7 @@ TEST(a_logarithmic_bar_of_both_sides_is_true)
     static const char *const expected[] = { "\xE2\x88\x92" "0.5", "\xE2\x88\x92" "0.005", "0",
                                             "0.005", "0.5" };
     double places[SHEET_TICKS];
-    char   texts[SHEET_TICKS][16];
+    char   texts[SHEET_TICKS][24];
     View   view = { .kind = VIEW_SIGNED };
     Panel  panel = { .view = &view, .lo = -0.5, .hi = 0.5, .pool = POOL_MAX, .scale = SCALE_LOG };
 
@@ -145,7 +145,7 @@ TEST(a_logarithmic_bar_of_both_sides_is_true)
 TEST(a_logarithmic_bar_has_powers_of_ten)
 {
     double places[SHEET_TICKS];
-    char   texts[SHEET_TICKS][16];
+    char   texts[SHEET_TICKS][24];
     View   view = { .kind = VIEW_WEIGHTS };
     Panel  panel = { .view = &view, .hi = 0.67, .pool = POOL_MAX, .scale = SCALE_LOG };
 
@@ -177,20 +177,20 @@ TEST(bits_have_the_words_of_their_view)
     assert_string_equal(cause_name(&own, COMPONENT_WINDOW), "convolution");
     assert_string_equal(cause_name(&own, COMPONENT_OTHER), "attention");
     assert_string_equal(cause_name(&own, COMPONENT_RANDOM), "random");
-    bit_names_add(&names, &own, COMPONENT_WINDOW | COMPONENT_OTHER);
+    bit_names_add(&names, &own, COMPONENT_WINDOW | COMPONENT_OTHER, NULL);
     assert_string_equal(names.name[0], "convolution");
     assert_string_equal(names.name[5], "attention");
     assert_string_equal(names.name[1], "");
-    bit_names_add(&names, &own, COMPONENT_WINDOW);
+    bit_names_add(&names, &own, COMPONENT_WINDOW, NULL);
     assert_string_equal(names.name[0], "convolution");
     for (int twice = 0; twice < 2; twice++) {
-        bit_names_add(&names, &third, COMPONENT_WINDOW);
+        bit_names_add(&names, &third, COMPONENT_WINDOW, NULL);
         assert_string_equal(names.name[0], "convolution / position");
     }
     third.window = "position of a token in the words before it and after it";
-    bit_names_add(&names, &third, COMPONENT_WINDOW); /* no room */
+    bit_names_add(&names, &third, COMPONENT_WINDOW, NULL); /* no room */
     assert_string_equal(names.name[0], "window");
-    bit_names_add(&names, &own, COMPONENT_WINDOW); /* and it stays so */
+    bit_names_add(&names, &own, COMPONENT_WINDOW, NULL); /* and it stays so */
     assert_string_equal(names.name[0], "window");
 }
 

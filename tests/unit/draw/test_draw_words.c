@@ -1,6 +1,7 @@
 /* test_draw_words.c -- words and bars of a page: none is cut, none hides another. */
 #include "check.h"
 #include "core/rng.h"
+#include "draw/page/sheet.h"
 #include "unit/page_fixture.h"
 
 /* As high as the panel, then up to the title, then two lines; no sign of an omission. */
@@ -374,6 +375,46 @@ TEST(lines_to_names_cross_no_other_names)
         figure_free(figure);
     }
     CHECK(all > 24, "%d lines", all);
+}
+
+/* On a page a number of a sentence is a power of ten; names and words stay. */
+TEST(numbers_in_words_are_powers)
+{
+    static const char *const cases[][2] = {
+        { "within 1e-06 of 0", "within 10\u207B\u2076 of 0" },
+        { "2.18e-06 to 0.969", "2.18\u00B710\u207B\u2076 to 0.969" },
+        { "below 7e-10, (5e+09)", "below 7\u00B710\u207B\u00B9\u2070, (5\u00B710\u2079)" },
+        { "run-1e-06.npz, 1e5x, the 3 e-mails", "run-1e-06.npz, 1e5x, the 3 e-mails" },
+    };
+    char text[128], brief[8];
+
+    for (int k = 0; k < 4; k++) {
+        sheet_write_powers(cases[k][0], text, sizeof(text));
+        assert_string_equal(text, cases[k][1]);
+    }
+    sheet_write_powers("a longer text", brief, sizeof(brief));
+    assert_string_equal(brief, "a longe");
+    snprintf(text, sizeof(text), "-4e-05");
+    sheet_powers(text, sizeof(text));
+    assert_string_equal(text, "-4\u00B710\u207B\u2075");
+}
+
+/* A title of the program begins with a capital letter; a formula's letter stays. */
+TEST(titles_begin_with_a_capital_letter)
+{
+    static const char *const cases[][2] = {
+        { "roofline", "Roofline" },     { "\u2020 output error", "\u2020 Output error" },
+        { "top-k", "Top-k" },           { "q\u00B7k under the mask", "q\u00B7k under the mask" },
+        { "b = 4", "b = 4" },           { "1 hash", "1 hash" },
+        { "", "" },
+    };
+    char text[64];
+
+    for (int k = 0; k < 7; k++) {
+        snprintf(text, sizeof(text), "%s", cases[k][0]);
+        title_capital(text);
+        assert_string_equal(text, cases[k][1]);
+    }
 }
 
 SUITE(NULL, NULL)

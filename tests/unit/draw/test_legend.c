@@ -3,10 +3,13 @@
  * Figures of all presets and random ones are drawn in pixels; the colour of each swatch is looked
  * for in the cells and the bars of a panel.  LEGEND_FIGURES sets the number of random ones.
  */
+#include <ctype.h>
+
 #include "app/command/command.h"
 #include "app/figure/picture.h"
-#include "check.h"
+#include "app/study/study.h"
 #include "draw/page/sheet.h"
+#include "session_fixture.h"
 
 typedef struct Picture {
     Sheet    sheet;
@@ -73,6 +76,30 @@ static bool picture_has(const Picture *p, Rgb rgb)
     return false;
 }
 
+static Rgb series_colour(const Picture *p, int hue)
+{
+    return p->sheet.style.hues == HUES_PRINT ? plot_colour_printed(hue)
+                                             : plot_colour(hue, p->sheet.style.dark);
+}
+
+/* The colour of each curve that a key names is in the frame of its plot; returns their number. */
+static int check_colours(const Picture *p, int k, const char *name)
+{
+    const Plot *plot = p->sheet.scene.plots[k];
+    int         named = 0;
+
+    for (int i = 0; plot && plot_has_key(plot) && i < plot->count; i++) {
+        const PlotSeries *s = &plot->series[i];
+
+        if (s->guide || !*s->name || !s->count || plot->row_count)
+            continue;
+        CHECK(box_has(p, p->sheet.layout.panels[k].matrix, series_colour(p, s->hue), false),
+              "%s: nothing in the plot has the colour of '%s'", name, s->name);
+        named++;
+    }
+    return named;
+}
+
 /* A curve that the key of a plot names has a point in it, or a bar the words that say why
  * not: under sanitizers the heap is "n/a". */
 static void check_curves(const Plot *plot, const char *name)
@@ -95,8 +122,10 @@ static int check_legend(const Figure *figure, const char *name, const char *them
     Picture p = picture_drawn(figure, theme);
     int     swatches = 0;
 
-    for (int k = 0; k < p.sheet.scene.count; k++)
+    for (int k = 0; k < p.sheet.scene.count; k++) {
         check_curves(p.sheet.scene.plots[k], name);
+        check_colours(&p, k, name);
+    }
 
     for (int k = 0; k < p.sheet.item_count; k++) {
         const LegendItem *item = &p.sheet.items[k];
@@ -140,6 +169,56 @@ TEST(every_legend_entry_is_in_the_picture)
     CHECK(swatches > 60, "%d swatches", swatches);
 }
 
+/* A title begins with a capital letter, a number or a formula, never with a word in lower case. */
+static void check_titles(const Figure *figure, const char *id)
+{
+    for (int k = 0; k < figure->count; k++) {
+        const char *title = figure->panels[k].title;
+
+        CHECK(!islower((unsigned char)title[0]) || !islower((unsigned char)title[1]) ||
+                  !strncmp(title, "elu ", 4), "%s: '%s'", id, title);
+    }
+}
+
+/* Pictures of tokens say how many there are, behind the source they follow. */
+TEST(captions_of_presets_say_n)
+{
+    const Preset *preset;
+    int           said = 0;
+
+    for (size_t i = 0; (preset = preset_at(i)); i++) {
+        Session       *session = session_new(NULL);
+        PresetCall     made;
+        FigureRun      drawing;
+        PictureOptions options;
+        Error          err = ERROR_INIT;
+        Figure        *figure;
+        int            places = 0;
+
+        if (preset->model)
+            continue;
+        CHECK(preset_call(preset, NULL, &made, &err) &&
+                  figure_run_make(session, &made.call, false, &drawing, &err),
+              "%s: %s", preset->id, err.text);
+        for (int k = 0; k < drawing.count; k++)
+            places += !drawing.panels[k].joins;
+        CHECK(call_picture_options(session, &made.call, places, &options, &err), "%s: %s",
+              preset->id, err.text);
+        figure = picture_of_panels(drawing.panels, drawing.count, &options, &err);
+        CHECK(figure, "%s: %s", preset->id, err.text);
+        CHECK(!strncmp(figure->caption, "after ", 6), "%s: %s", preset->id, figure->caption);
+        CHECK(strstr(figure->caption, "n = ") || !strcmp(preset->id, "lab-gpipe"), "%s: %s",
+              preset->id, figure->caption);
+        said += strstr(figure->caption, "n = ") != NULL;
+        check_titles(figure, preset->id);
+        figure_free(figure);
+        figure_run_free(&drawing);
+        preset_call_free(&made);
+        session_free(session);
+    }
+    CHECK(said > 40, "%d captions", said);
+}
+
 /* ---- the gallery ------------------------------------------------------------ */
 
 static int check_themes(const Figure *figure, const char *line)
@@ -155,6 +234,7 @@ static int check_themes(const Figure *figure, const char *line)
 /* Number of swatches of a command of the page, in each theme. */
 static int check_command(const char *line)
 {
+    const Ceilings ceilings = { .peak = 1e11, .gemm = 5e10, .stream = 1e10 };
     const char    *words[64];
     int            count, swatches;
     Text           storage = { 0 };
@@ -170,6 +250,7 @@ static int check_command(const char *line)
               figure_run_make(session, &call, false, &drawing, &err) &&
               call_picture_options(session, &call, drawing.count, &options, &err),
           "%s: %s", line, err.text);
+    options.ceilings = strstr(line, "plot(roofline)") ? &ceilings : NULL;
     figure = picture_of_panels(drawing.panels, drawing.count, &options, &err);
     CHECK(figure, "%s: %s", line, err.text);
     swatches = check_themes(figure, line);
@@ -265,6 +346,82 @@ TEST(every_key_of_measured_plots_is_in_the_picture)
                   "-n 64 --threads 1 --repeat 1");
     check_command("figure 'full:plot(memory) + bigbird:plot(memory)' "
                   "'full:plot(timeline) + bigbird:plot(timeline)' -n 64 --threads 1 --repeat 1");
+    check_command("figure 'full:plot(roofline) + bigbird:plot(roofline) + reformer:plot(roofline)' "
+                  "-n 64 --threads 1 --repeat 1");
+    check_command("figure 'bigbird:plot(mass) + random:plot(mass)' "
+                  "'bigbird:plot(error-seeds) + random:plot(error-seeds)' "
+                  "'window:plot(cache) + mla:plot(cache)' -n 64 --seeds 2 --repeat 1");
+}
+
+/* The keys of the figure's plots; returns the number of names. */
+static int check_keys(const Figure *figure, const char *name)
+{
+    const char *theme;
+    int         named = 0;
+
+    for (int t = 0; (theme = figure_theme_name(t)); t++) {
+        Picture p = picture_drawn(figure, theme);
+
+        for (int k = 0; k < p.sheet.scene.count; k++) {
+            check_curves(p.sheet.scene.plots[k], name);
+            named += check_colours(&p, k, name);
+        }
+        picture_free(&p);
+    }
+    return named;
+}
+
+static void study_add_word(Session *s, Study *study, const char *text)
+{
+    Request request = REQUEST_INIT;
+    Error   err = ERROR_INIT;
+
+    CHECK(request_parse(s, &request, text, &err), "%s", err.text);
+    request.seeds = 2;
+    CHECK(study_add(study, &request, &err), "%s", err.text);
+    request_free(&request);
+}
+
+/* Error and FLOPs over a parameter, as `compare --vary` draws them. */
+TEST(every_key_of_varied_plots_is_in_the_picture)
+{
+    Session      *s = session_on("synthetic:normal(n=64,d=8,seed=3)");
+    Request       exact = REQUEST_INIT;
+    StudyLook     look = { .quantities = { STUDY_ERROR, STUDY_FLOPS }, .count = 2, .cursor = -1,
+                           .now = (double)NAN };
+    StudyPicture  picture;
+    Study         study;
+    Error         err = ERROR_INIT;
+
+    assert_true(study_open(&study, "features=8:32:x2", &exact, &err));
+    study_add_word(s, &study, "performer");
+    study_add_word(s, &study, "performer(kernel=relu)");
+    CHECK(study_run(&study, s, &err) && study_picture(&study, &look, &picture, &err), "%s",
+          err.text);
+    CHECK(check_keys(picture.figure, "compare --vary") >= 10, "too few names");
+    study_picture_free(&picture);
+    study_free(&study);
+    session_free(s);
+}
+
+/* Time over n, as `compare --plot scaling` draws it. */
+TEST(every_key_of_scaling_plots_is_in_the_picture)
+{
+    Session *s = session_on("synthetic:normal(n=64,d=8,seed=3)");
+    Study    study;
+    Figure  *scaling;
+    Error    err = ERROR_INIT;
+
+    assert_true(study_open_lengths(&study, session_input(s), 64, 128, &err));
+    study_add_word(s, &study, "window");
+    study_add_word(s, &study, "linear");
+    CHECK(study_run(&study, s, &err), "%s", err.text);
+    scaling = study_scaling_figure(&study, &err);
+    CHECK(scaling, "%s", err.text);
+    CHECK(check_keys(scaling, "compare --plot scaling") >= 10, "too few names");
+    figure_free(scaling);
+    study_free(&study);
+    session_free(s);
 }
 
 /* "|strided|overlaps: strided over window|": the words of a preset's key. */
@@ -289,6 +446,16 @@ static void preset_key(const char *id, Text *out)
     figure_run_free(&drawing);
     preset_call_free(&made);
     session_free(session);
+}
+
+/* What is called the same in two panels has one colour and one entry. */
+TEST(one_thing_has_one_colour)
+{
+    Text key = { 0 };
+
+    preset_key("moba-blocks", &key);
+    assert_string_equal(text_str(&key), "|own block|chosen blocks|");
+    text_free(&key);
 }
 
 /* What lies over what has the names of its own panel, also where the other cause is hidden. */

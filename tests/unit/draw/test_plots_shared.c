@@ -208,4 +208,22 @@ TEST(reference_lines_gaps_and_bars_are_no_twins)
     plot_free(plot);
 }
 
+/* Points have no line whose dashes take turns: each series shows all of its marks. */
+TEST(the_same_points_all_have_marks)
+{
+    Plot   *plot = plot_of_letters("ab");
+    char    caption[PLOT_CAPTION];
+    int64_t first;
+
+    plot->series[0].mark = plot->series[1].mark = CURVE_POINTS;
+    plot_settle(plot);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(plot_marks(plot, k, &first), 1);
+        assert_int_equal(first, 0);
+    }
+    plot_caption(plot, false, caption, sizeof(caption));
+    assert_string_equal(caption, "a and b have the same points");
+    plot_free(plot);
+}
+
 SUITE(NULL, NULL)

@@ -31,7 +31,7 @@ TEST(all_rows_of_a_short_prompt_vote)
 /* The inspector reads weights, the picture shows the pattern: a cause has one name in both. */
 TEST(weights_have_the_names_of_their_pattern)
 {
-    static const char *const of[][2] = { { "moba", "keys of chosen blocks" },
+    static const char *const of[][2] = { { "moba", "chosen blocks" },
                                          { "h2o", "older, kept" } };
 
     for (int k = 0; k < 2; k++) {

@@ -101,8 +101,8 @@ static void read_selected(const View *view, int64_t head, int64_t i, int64_t sta
         out[x] = start + x * step == own ? 2 : 1;
 }
 
-static const char *const whys[8] = { "chosen block", "own block" };
-static const char *const kinds[8] = { [4] = "keys of own block", [5] = "keys of chosen blocks" };
+static const char *const whys[8] = { "chosen blocks", "own block" };
+static const char *const kinds[8] = { [4] = "own block", [5] = "chosen blocks" };
 
 static void show_blocks(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen)
 {
