@@ -21,6 +21,22 @@
 #define RECUR_TOKENS 2 /* of a recurrence at a time */
 #define LANES 16 /* floats kept per row for a running maximum; padding of e */
 
+/* c = alpha a b, or with `add` c += alpha a b, of small matrices whose factors are in the caches.
+ *
+ * Rows of a may belong to tokens, rows_each of them to one.  What lies above the diagonal of tokens
+ * may then be left out, up to a tile: of a row of a, inner_each numbers of each later token, which
+ * are 0; of c, cols_each columns of each later token.  0: all are taken. */
+typedef struct SmallProduct {
+    const float *a, *b;
+    int64_t      lda, step; /* a[r][t] = a[r lda + t step] */
+    int64_t      ldb, rows, cols, inner;
+    float        alpha;
+    bool         add;
+    float       *c;
+    int64_t      ldc;
+    int64_t      rows_each, inner_each, cols_each;
+} SmallProduct;
+
 typedef struct Kernel {
     const char *name; /* "avx512", "avx2", "generic" */
     /* s[r][0..64) = q[r] . key; cells whose bit in keep[r] is 0 become -inf (keep
@@ -180,6 +196,7 @@ typedef struct Kernel {
      * far = k / product, both by the product rounded to float. */
     void (*gate_rows)(const double *gate, int64_t count, double *product, const float *q,
                       float *near, const float *k, float *far);
+    void (*product)(const SmallProduct *p);
 } Kernel;
 
 /* Kernels this CPU can run, best first; NULL past the end.  ATTNSCOPE_ISA=avx2 or generic leaves
