@@ -54,16 +54,18 @@ void watch_stage(void *context, const Run *run, const Stage *stage)
 void watch_preparing(void *context, bool begins)
 {
     Watch *w = context;
-    double now = clock_wall();
+    double now = clock_wall(), cpu = clock_cpu();
 
     if (w->next_preparing)
         w->next_preparing(w->next_context, begins);
     w->prepares = begins;
     if (begins) {
         w->prepare_since = now;
+        w->prepare_cpu_since = cpu;
         return;
     }
     w->preparing += now - w->prepare_since;
+    w->preparing_cpu += cpu - w->prepare_cpu_since;
     w->since += now - w->prepare_since;
 }
 
@@ -95,10 +97,11 @@ static void touch(void *context, void *data, int64_t bytes)
     double cpu = clock_cpu(), wall = clock_wall();
 
     threads_run(w->threads, (bytes + PIECE - 1) / PIECE, touch_piece, &f);
-    w->touching_cpu += clock_cpu() - cpu;
+    cpu = clock_cpu() - cpu;
     wall = clock_wall() - wall;
     if (w->prepares)
         return; /* which is outside of all clocks already */
+    w->touching_cpu += cpu;
     w->touching += wall;
     w->since += wall;
 }
@@ -120,7 +123,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     memset(w->stage_ms, 0, sizeof(w->stage_ms));
     memset(w->stage_heap, 0, sizeof(w->stage_heap));
     memset(w->stage_calls, 0, sizeof(w->stage_calls));
-    w->preparing = w->touching = w->touching_cpu = 0;
+    w->preparing = w->touching = w->preparing_cpu = w->touching_cpu = 0;
     w->prepares = false;
     w->threads = spec->threads;
     w->stage = -1;
@@ -138,7 +141,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     run = run_new_in(spec, arena);
     run_execute(run);
     w->wall = clock_wall() - wall - w->preparing - w->touching;
-    w->cpu = clock_cpu() - cpu - w->touching_cpu;
+    w->cpu = clock_cpu() - cpu - w->preparing_cpu - w->touching_cpu;
     arena_on_fresh(arena, NULL, NULL);
     w->switches = clock_switches() - switches;
     w->arena = arena_peak(arena);
@@ -158,7 +161,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
  *
  * Wall time is the monotonic clock: never set back, about 20 ns to read.  CPU time is the
  * whole process's, with every worker of a pool; reading it is a system call, so it is read
- * once per run, never per stage.
+ * once per run and for what no time includes, never per stage.
  */
 
 static double seconds(clockid_t clock)

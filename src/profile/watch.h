@@ -19,7 +19,7 @@ typedef struct Watch {
     bool        memory;       /* look at heap and resident memory too */
     MemoryTrace *trace;       /* and follow it over time; NULL: not */
     /* results of the last watch_run */
-    double  wall, cpu;        /* seconds; wall without what follows, cpu without touching */
+    double  wall, cpu;        /* seconds, without what follows */
     double  preparing;        /* seconds in which parameters were drawn */
     double  touching;         /* seconds in which fresh pages were touched, others than these */
     int64_t switches;         /* involuntary */
@@ -32,10 +32,10 @@ typedef struct Watch {
     int64_t rss;              /* bytes; -1: unknown */
     int64_t calls;            /* allocations of the malloc family */
     /* while it runs */
-    double  prepare_since;
+    double  prepare_since, prepare_cpu_since;
     bool    prepares;
     Threads *threads;         /* the run's */
-    double  touching_cpu;     /* processor seconds */
+    double  preparing_cpu, touching_cpu; /* processor seconds */
     int     stage;            /* -1: before the first */
     double  since;            /* when the stage began */
     int64_t top, base;        /* largest heap so far; level when the stage began */

@@ -197,6 +197,10 @@ bool cpu_blas(Run *r);
 void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, float alpha,
                float beta, float *c, int64_t ldc);
 
+/* p on this thread: by kernels, or by OpenBLAS where these are no faster.  Also what p leaves out
+ * may then be read and written, so what lies above the diagonal of a is 0. */
+void cpu_product(const SmallProduct *p);
+
 typedef struct WideMatrix {
     const double *data;
     int64_t       ld;

@@ -29,6 +29,18 @@ void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, fl
     blas_leave();
 }
 
+void cpu_product(const SmallProduct *p)
+{
+    const Kernel *kernel = kernel_at(0);
+
+    if (kernel != &kernel_generic)
+        kernel->product(p);
+    else
+        cpu_sgemm((Matrix){ p->a, p->step == 1 ? p->lda : p->step, p->step != 1 },
+                  (Matrix){ p->b, p->ldb, false }, p->rows, p->cols, p->inner, p->alpha,
+                  p->add ? 1 : 0, p->c, p->ldc);
+}
+
 void cpu_dgemm(WideMatrix a, WideMatrix b, int64_t rows, int64_t cols, int64_t inner,
                double alpha, double beta, double *c, int64_t ldc)
 {

@@ -59,6 +59,33 @@ TEST(a_measured_run_has_all_its_numbers)
     fixture_free(&f);
 }
 
+/* A preparation of a quarter second. */
+static void prepare_long(void *context, bool begins)
+{
+    double start = clock_cpu();
+
+    (void)context;
+    while (begins && clock_cpu() - start < 0.25)
+        continue;
+}
+
+TEST(no_time_includes_preparation)
+{
+    Fixture f = fixture_new(1, 32, 8, 1);
+    Arena  *arena = arena_new();
+    Watch   watch = { .next_preparing = prepare_long };
+
+    fixture_choose(&f, "performer", "");
+    f.spec.observer = watch_stage;
+    f.spec.preparing = watch_preparing;
+    f.spec.observer_context = &watch;
+    run_free(watch_run(&watch, &f.spec, arena));
+    assert_true(watch.preparing >= 0.25);
+    assert_true(watch.cpu >= 0 && watch.cpu < 0.2);
+    arena_free(arena);
+    fixture_free(&f);
+}
+
 TEST(timed_seconds_shorten_a_measurement)
 {
     Fixture     f = fixture_new(1, 8, 4, 1);

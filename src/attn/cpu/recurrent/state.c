@@ -6,7 +6,7 @@
  *     o_r = scale ((q_r P_r) S + sum over s <= r of (q_r G_rs . k_s) v_s)
  *     S  <- P_last S + sum over s of (k_s G_last,s)^T v_s
  *
- * One product makes all o: weights and queries lie side by side, values above the state.
+ * Chunks are products of small matrices, which read keys that were turned into a panel.
  *
  * Where no product of the chunk's gates is below LEAST, G_rs is P_r / P_s: queries times P, keys
  * divided by it, and no weight is faded by itself.  Each factor is rounded once from double, and
@@ -95,43 +95,43 @@ static void recurrent(Job *job)
 /* One chunk of a head. */
 typedef struct Chunk {
     int64_t head, first, rows;
-    int64_t ld;            /* of inner and query, which lie side by side */
-    float  *inner;         /* [rows][rows] weights inside */
-    float  *query;         /* [rows][d] q times P */
-    float  *values, *state; /* [rows][e] and, below, [d][e] before the chunk */
-    float  *key;           /* [rows][d] keys times the gates of the tokens after them, or over P */
-    float  *near;          /* [rows][d] of a part of the chunk: q times its gates */
-    double *fade;          /* [max(d, rows)] running products */
-    double *all;           /* [d] P */
+    int64_t ld;     /* of inner */
+    float  *inner;  /* [rows][rows] weights inside */
+    float  *query;  /* [rows][d] q times P */
+    float  *state;  /* [d][e] before the chunk */
+    float  *key;    /* [rows][d] keys times the gates of the tokens after them, or over P */
+    float  *near;   /* [rows][d] of a part of the chunk: q times its gates */
+    float  *panel;  /* [d][TILE_KEYS] of keys */
+    double *fade;   /* [max(d, rows)] running products */
+    double *all;    /* [d] P */
 } Chunk;
 
-static int64_t left_ld(const Job *job)
+static int64_t inner_ld(const Job *job)
 {
-    return job->chunk + job->d + LANES; /* no power of two: rows would share a set of the cache */
+    return job->chunk + LANES; /* no power of two: rows would share a set of the cache */
 }
 
 static int64_t chunk_floats(const Job *job)
 {
     int64_t c = job->chunk, d = job->d;
 
-    return c * left_ld(job) + (c + d) * job->e + 2 * c * d + LANES;
+    return c * inner_ld(job) + d * job->e + 3 * c * d + d * TILE_KEYS;
 }
 
-/* The work of tokens [first, ..): a short chunk lies at the end of its rows. */
 static Chunk chunk_of(const Job *job, int64_t head, int64_t first, int worker)
 {
     char   *work = job->work + worker * job->work_size;
-    int64_t c = job->chunk, d = job->d, widest = max_i64(c, d);
+    int64_t c = job->chunk, d = job->d;
     Chunk   k = { .head = head, .first = first, .rows = min_i64(c, job->n - first),
-                  .ld = left_ld(job), .fade = (double *)work };
+                  .ld = inner_ld(job), .fade = (double *)work };
 
-    k.all = k.fade + widest;
-    k.query = (float *)(k.all + d) + c;
-    k.inner = k.query - k.rows;
-    k.state = k.query - c + c * k.ld + c * job->e;
-    k.values = k.state - k.rows * job->e;
-    k.key = k.state + d * job->e;
+    k.all = k.fade + max_i64(c, d);
+    k.panel = (float *)(k.all + d);
+    k.state = k.panel + d * TILE_KEYS;
+    k.query = k.state + d * job->e;
+    k.key = k.query + c * d;
     k.near = k.key + c * d;
+    k.inner = k.near + c * d;
     return k;
 }
 
@@ -161,12 +161,26 @@ static double token_gate(const Job *job, const Chunk *k, int64_t r)
     return job->in->form.gates ? *gate_of(job, k->head, k->first + r) : 1;
 }
 
+/* Columns of weights: rows [from, end) of near, from the one that belongs to token `from`, with
+ * keys [first, first + count), at most TILE_KEYS.  same: the tokens are the keys', so those later
+ * than a row are not needed. */
+static void multiply_panel(const Job *job, const Chunk *k, const float *near, int64_t from,
+                           int64_t end, int64_t first, int64_t count, bool same)
+{
+    pack_panel(k->key + first * job->d, job->d, count, job->d, k->panel);
+    cpu_product(&(SmallProduct){ .a = near, .lda = job->d, .step = 1, .b = k->panel,
+                                 .ldb = TILE_KEYS, .rows = end - from, .cols = count,
+                                 .inner = job->d, .alpha = 1, .c = k->inner + from * k->ld + first,
+                                 .ldc = k->ld, .rows_each = 1, .cols_each = same });
+}
+
 /* Weights of queries near with keys, of the tokens from `first` on. */
-static void multiply(const Job *job, const Chunk *k, const float *near, int64_t ld, int64_t first,
+static void multiply(const Job *job, const Chunk *k, const float *near, int64_t first,
                      int64_t rows)
 {
-    cpu_sgemm((Matrix){ near, ld, false }, (Matrix){ k->key + first * job->d, job->d, true }, rows,
-              rows, job->d, 1, 0, k->inner + first * k->ld + first, k->ld);
+    for (int64_t at = 0; at < rows; at += TILE_KEYS)
+        multiply_panel(job, k, near + at * job->d, first + at, first + rows, first + at,
+                       min_i64(TILE_KEYS, rows - at), true);
 }
 
 /* ---- one gate a token -------------------------------------------------------------------- */
@@ -178,7 +192,9 @@ static void weigh_faded(const Job *job, const Chunk *k)
 
     for (int64_t r = 0; r < k->rows; r++)
         memcpy(k->key + r * d, key_of(job, k, r), (size_t)d * sizeof(*k->key));
-    multiply(job, k, query_of(job, k, 0), job->in->q.stride[1], 0, k->rows);
+    for (int64_t r = 0; r < k->rows; r++)
+        memcpy(k->near + r * d, query_of(job, k, r), (size_t)d * sizeof(*k->near));
+    multiply(job, k, k->near, 0, k->rows);
     for (int64_t r = 0; r < k->rows; r++) {
         kernel_at(0)->scale64(k->fade, r, token_gate(job, k, r));
         kernel_at(0)->fade(k->inner + r * k->ld, k->fade, r);
@@ -197,7 +213,7 @@ static bool weigh_by_token(const Job *job, const Chunk *k)
 
     for (int64_t r = 0; r < k->rows; r++) {
         product *= token_gate(job, k, r);
-        scale_row(query_of(job, k, r), d, product, k->query + r * k->ld);
+        scale_row(query_of(job, k, r), d, product, k->query + r * d);
         if (product >= LEAST)
             scale_row(key_of(job, k, r), d, 1 / product, k->key + r * d);
     }
@@ -205,7 +221,7 @@ static bool weigh_by_token(const Job *job, const Chunk *k)
         k->all[t] = product;
     over = product >= LEAST;
     if (over)
-        multiply(job, k, k->query, k->ld, 0, k->rows);
+        multiply(job, k, k->query, 0, k->rows);
     else
         weigh_faded(job, k);
     return over;
@@ -227,19 +243,19 @@ static void fade_product(const double *gate, int64_t d, double *product)
 /* Tokens [first, end) at once: product, queries times the products of gates up to them, keys over
  * these, and weights.  False: a product is too small to divide by. */
 static bool weigh_at_once(const Job *job, const Chunk *k, int64_t first, int64_t end,
-                          double *product, float *near, int64_t ld)
+                          double *product, float *near)
 {
     int64_t d = job->d;
 
     fill_ones(product, d);
     for (int64_t r = first; r < end; r++)
         kernel_at(0)->gate_rows(gate_of(job, k->head, k->first + r), d, product,
-                                query_of(job, k, r), near + (r - first) * ld, key_of(job, k, r),
+                                query_of(job, k, r), near + (r - first) * d, key_of(job, k, r),
                                 k->key + r * d);
     for (int64_t t = 0; t < d; t++)
         if (!(product[t] >= LEAST))
             return false;
-    multiply(job, k, near, ld, first, end - first);
+    multiply(job, k, near, first, end - first);
     return true;
 }
 
@@ -277,8 +293,8 @@ static void weigh_across(const Job *job, const Chunk *k, int64_t first, int64_t 
         memcpy(near, query_of(job, k, r), (size_t)d * sizeof(float));
         fade_row(k->fade, d, near);
     }
-    cpu_sgemm((Matrix){ k->near, d, false }, (Matrix){ k->key + first * d, d, true },
-              end - middle, middle - first, d, 1, 0, k->inner + middle * k->ld + first, k->ld);
+    for (int64_t s = first; s < middle; s += TILE_KEYS)
+        multiply_panel(job, k, k->near, middle, end, s, min_i64(TILE_KEYS, middle - s), false);
     for (int64_t s = first; s < middle; s++)
         fade_row(k->fade, d, k->key + s * d);
 }
@@ -291,7 +307,7 @@ static void weigh_range(const Job *job, const Chunk *k, int64_t first, int64_t e
     if (end - first <= BLOCK) {
         weigh_block(job, k, first, end - first);
     } else if (end - first < k->rows &&
-               weigh_at_once(job, k, first, end, k->fade, k->near, job->d)) {
+               weigh_at_once(job, k, first, end, k->fade, k->near)) {
         for (int64_t s = first; s < end; s++)
             fade_row(k->fade, job->d, k->key + s * job->d);
     } else {
@@ -306,12 +322,12 @@ static bool weigh_by_channel(const Job *job, const Chunk *k)
 {
     int64_t d = job->d;
 
-    if (weigh_at_once(job, k, 0, k->rows, k->all, k->query, k->ld))
+    if (weigh_at_once(job, k, 0, k->rows, k->all, k->query))
         return true;
     weigh_range(job, k, 0, k->rows);
     fill_ones(k->all, d);
     for (int64_t r = 0; r < k->rows; r++) {
-        float *query = k->query + r * k->ld;
+        float *query = k->query + r * d;
 
         fade_product(gate_of(job, k->head, k->first + r), d, k->all);
         memcpy(query, query_of(job, k, r), (size_t)d * sizeof(*query));
@@ -322,14 +338,47 @@ static bool weigh_by_channel(const Job *job, const Chunk *k)
 
 /* ---- the chunk ---------------------------------------------------------------------------- */
 
-/* No weight on later tokens, and the values. */
-static void fill_chunk(const Job *job, const Chunk *k)
+static void clear_later(const Chunk *k)
 {
-    for (int64_t r = 0; r < k->rows; r++) {
+    for (int64_t r = 0; r < k->rows; r++)
         memset(k->inner + r * k->ld + r + 1, 0, (size_t)(k->rows - r - 1) * sizeof(float));
-        memcpy(k->values + r * job->e, tensor_row_f32(&job->in->v, k->head, job->h, k->first + r),
-               (size_t)job->e * sizeof(float));
-    }
+}
+
+/* A product with the state, and one with weights or keys and the values. */
+static SmallProduct product_of(const Job *job, const float *a, const float *b, int64_t inner,
+                               float *c)
+{
+    return (SmallProduct){ .a = a, .lda = job->d, .step = 1, .b = b, .ldb = job->e,
+                           .cols = job->e, .inner = inner, .alpha = 1, .c = c, .ldc = job->e };
+}
+
+static void read_chunk(const Job *job, const Chunk *k, const float *values)
+{
+    SmallProduct p = product_of(job, k->query, k->state, job->d, out_of(job, k->head, k->first));
+
+    p.rows = k->rows;
+    p.alpha = (float)job->in->scale;
+    cpu_product(&p);
+    p.a = k->inner;
+    p.lda = k->ld;
+    p.b = values;
+    p.ldb = job->in->v.stride[1];
+    p.inner = k->rows;
+    p.add = true;
+    p.rows_each = p.inner_each = 1;
+    cpu_product(&p);
+}
+
+static void write_chunk(const Job *job, const Chunk *k, const float *values)
+{
+    SmallProduct p = product_of(job, k->key, values, k->rows, k->state);
+
+    p.lda = 1;
+    p.step = job->d;
+    p.ldb = job->in->v.stride[1];
+    p.rows = job->d;
+    p.add = true;
+    cpu_product(&p);
 }
 
 static void fade_state(const Job *job, const Chunk *k)
@@ -340,17 +389,15 @@ static void fade_state(const Job *job, const Chunk *k)
 
 static void take_chunk(const Job *job, const Chunk *k)
 {
-    int64_t d = job->d, e = job->e;
-    bool    over = job->in->form.gates == STATE_CHANNEL_GATES ? weigh_by_channel(job, k)
-                                                             : weigh_by_token(job, k);
-    Matrix  values = { k->values, e, false };
+    const float *values = tensor_row_f32(&job->in->v, k->head, job->h, k->first);
+    bool         over = job->in->form.gates == STATE_CHANNEL_GATES ? weigh_by_channel(job, k)
+                                                                   : weigh_by_token(job, k);
 
-    fill_chunk(job, k);
-    cpu_sgemm((Matrix){ k->inner, k->ld, false }, values, k->rows, e, k->rows + d,
-              (float)job->in->scale, 0, out_of(job, k->head, k->first), e);
+    clear_later(k);
+    read_chunk(job, k, values);
     if (!over)
         fade_state(job, k);
-    cpu_sgemm((Matrix){ k->key, d, true }, values, d, e, k->rows, 1, 1, k->state, e);
+    write_chunk(job, k, values);
     if (over)
         fade_state(job, k);
 }

@@ -17,11 +17,16 @@
  *
  * Included by state_delta.c and state_delta_wide.c, which compute in Real, float or double:
  *
- *     REAL_MATRIX, REAL_PRODUCT  the matrix of a product, and c = alpha a b + beta c
+ *     REAL_MATRIX                        the matrix of a product
+ *     real_product(a, b, rows, cols, inner, alpha, beta, c, ldc, writes, panel)
+ *         c = alpha a b + beta c, beta 0 or 1; writes above 0: only pairs of tokens with earlier
+ *         ones are needed, of so many writes of a token; panel: room for a turned part of b
  *     real_scale(x, count, factor, y)    y = factor x
  *     real_dot(x, y, count)
  *     real_mix(w, x, count, width, y)    y += the sum of w[r] x[r], of rows x[r] of `width`
  *     real_fade(x, gate, count)          x <- x times gates in double
+ *     real_gates(gate, count, product, x, near, y, far)
+ *         product <- product gate in double, near = x product, far = y / product
  *     STATE_DELTA_NAME                   the function that this file defines
  */
 #ifndef ATTN_CPU_STATE_DELTA_H
@@ -34,6 +39,7 @@
 #include "core/threads.h"
 
 #define BLOCK 4  /* tokens that are not halved further */
+#define LEAST 0x1p-32 /* products of gates that rows are divided by */
 #define SOLVE 16 /* tokens whose writes are solved one by one */
 
 typedef struct Job {
@@ -55,7 +61,9 @@ typedef struct Chunk {
     Real   *near;   /* [rows][2][d] */
     Real   *pairs;  /* [rows][2][rows][writes] left . right */
     Real   *values; /* [rows][writes][e] */
+    Real   *panel;  /* [d][TILE_KEYS] */
     double *fade;   /* [max(d, rows)] running products */
+    double *again;  /* [d] the same */
     double *all;    /* [d] P */
 } Chunk;
 
@@ -164,8 +172,8 @@ static void pair_by_token(const Job *job, const Chunk *k)
     int64_t d = job->d;
     double  product = 1;
 
-    REAL_PRODUCT((REAL_MATRIX){ k->left, d, false }, (REAL_MATRIX){ k->right, d, true },
-                 2 * k->rows, k->rows, d, 1, 0, k->pairs, k->rows);
+    real_product((REAL_MATRIX){ k->left, d, false }, (REAL_MATRIX){ k->right, d, true },
+                 2 * k->rows, k->rows, d, 1, 0, k->pairs, k->rows, 1, k->panel);
     for (int64_t r = 0; r < k->rows; r++)
         fade_pairs(job, k, r);
     for (int64_t r = 0; r < k->rows && job->in->form.gates; r++) {
@@ -241,12 +249,61 @@ static void pair_across(const Job *job, const Chunk *k, int64_t first, int64_t m
         memcpy(near, left_of(job, k, r), (size_t)(2 * d) * sizeof(*near));
         fade_left(job, k, r, k->fade, near);
     }
-    REAL_PRODUCT((REAL_MATRIX){ k->near, d, false },
+    real_product((REAL_MATRIX){ k->near, d, false },
                  (REAL_MATRIX){ right_of(job, k, first), d, true },
                  2 * (end - middle), w * (middle - first), d, 1, 0,
-                 pair_of(job, k, 2 * middle, first), w * k->rows);
+                 pair_of(job, k, 2 * middle, first), w * k->rows, 0, k->panel);
     for (int64_t s = first; s < middle; s++)
         fade_right(job, k, s, k->fade);
+}
+
+/* Whether rows of tokens [first, end) may be divided by the products of gates; else gates fade
+ * rows one by one. */
+static bool may_divide(const Job *job, const Chunk *k, int64_t first, int64_t end)
+{
+    ones(k->fade, job->d);
+    for (int64_t r = first; r < end; r++)
+        kernel_at(0)->times64(k->fade, delta_gate(job, k, r), job->d);
+    for (int64_t t = 0; t < job->d; t++)
+        if (!(k->fade[t] >= LEAST))
+            return false;
+    return true;
+}
+
+/* Token r, the first of them `first`: left rows times products of gates, right rows over these. */
+static void divide_token(const Job *job, const Chunk *k, int64_t first, int64_t r)
+{
+    int64_t d = job->d;
+    Real   *near = k->near + 2 * (r - first) * d, *right = right_of(job, k, r);
+
+    memcpy(near, left_of(job, k, r), (size_t)d * sizeof(*near));
+    if (replaces(job))
+        real_fade(near, k->fade, d);
+    real_gates(delta_gate(job, k, r), d, k->fade, left_of(job, k, r) + d, near + d, right, right);
+    if (job->writes > 1)
+        real_gates(delta_gate(job, k, r), d, k->again, left_of(job, k, r) + d, near + d, right + d,
+                   right + d);
+    if (!replaces(job))
+        real_fade(near, k->fade, d);
+}
+
+/* Tokens among themselves by one product; afterwards right rows are times G_last. */
+static void pair_at_once(const Job *job, const Chunk *k, int64_t first, int64_t end)
+{
+    int64_t d = job->d, w = job->writes;
+
+    ones(k->fade, d);
+    ones(k->again, d);
+    for (int64_t r = first; r < end; r++)
+        divide_token(job, k, first, r);
+    real_product((REAL_MATRIX){ k->near, d, false },
+                 (REAL_MATRIX){ right_of(job, k, first), d, true }, 2 * (end - first),
+                 w * (end - first), d, 1, 0, pair_of(job, k, 2 * first, first), w * k->rows, w,
+                 k->panel);
+    for (int64_t r = first; r < end; r++) {
+        memset(pair_of(job, k, 2 * r + 1, r + 1), 0, (size_t)(w * (end - r - 1)) * sizeof(Real));
+        fade_right(job, k, r, k->fade);
+    }
 }
 
 /* Halves and then halves of them; afterwards right rows are times G_last. */
@@ -256,6 +313,10 @@ static void pair_range(const Job *job, const Chunk *k, int64_t first, int64_t en
 
     if (end - first <= BLOCK) {
         pair_block(job, k, first, end);
+        return;
+    }
+    if (may_divide(job, k, first, end)) {
+        pair_at_once(job, k, first, end);
         return;
     }
     pair_range(job, k, first, middle);
@@ -282,9 +343,9 @@ static void solve_block(const Job *job, const Chunk *k, int64_t first, int64_t e
     int64_t e = job->e, w = job->writes, width = w * k->rows;
 
     if (first > 0)
-        REAL_PRODUCT((REAL_MATRIX){ pair_of(job, k, 2 * first, 0), 2 * width, false },
+        real_product((REAL_MATRIX){ pair_of(job, k, 2 * first, 0), 2 * width, false },
                      (REAL_MATRIX){ k->values, e, false }, end - first, e, w * first, -1, 1,
-                     value_of(job, k, first), w * e);
+                     value_of(job, k, first), w * e, 0, k->panel);
     for (int64_t r = first + 1; r < end; r++) {
         Real less[2 * SOLVE];
 
@@ -306,16 +367,18 @@ static void delta_chunk(const Job *job, const Chunk *k)
         pair_by_channel(job, k);
     else
         pair_by_token(job, k);
-    REAL_PRODUCT((REAL_MATRIX){ k->left, 2 * d, false }, state, k->rows, e, d, -1, 1, k->values,
-                 w * e);
+    real_product((REAL_MATRIX){ k->left, 2 * d, false }, state, k->rows, e, d, -1, 1, k->values,
+                 w * e, 0, k->panel);
     for (int64_t r = 0; r < k->rows; r += SOLVE)
         solve_block(job, k, r, min_i64(r + SOLVE, k->rows));
-    REAL_PRODUCT((REAL_MATRIX){ k->left + d, 2 * d, false }, state, k->rows, e, d, 1, 0, out, e);
-    REAL_PRODUCT((REAL_MATRIX){ k->pairs + width, 2 * width, false }, values, k->rows, e, width, 1,
-                 1, out, e);
+    real_product((REAL_MATRIX){ k->left + d, 2 * d, false }, state, k->rows, e, d, 1, 0, out, e,
+                 0, k->panel);
+    real_product((REAL_MATRIX){ k->pairs + width, 2 * width, false }, values, k->rows, e, width, 1,
+                 1, out, e, w, k->panel);
     for (int64_t t = 0; t < d; t++)
         scale_rows(k->state + t * e, e, k->all[t]);
-    REAL_PRODUCT((REAL_MATRIX){ k->right, d, true }, values, d, e, width, 1, 1, k->state, e);
+    real_product((REAL_MATRIX){ k->right, d, true }, values, d, e, width, 1, 1, k->state, e, 0,
+                 k->panel);
 }
 
 /* ---- all chunks ------------------------------------------------------------------------- */
@@ -326,7 +389,9 @@ static Chunk delta_work(const Job *job, int64_t head, int worker)
     Chunk   k = { .head = head, .fade = (double *)(job->work + worker * job->work_size) };
 
     k.all = k.fade + max_i64(c, d);
-    k.state = (Real *)(k.all + d);
+    k.again = k.all + d;
+    k.panel = (Real *)(k.again + d);
+    k.state = k.panel + d * TILE_KEYS;
     k.left = k.state + d * job->e;
     k.right = k.left + 2 * c * d;
     k.near = k.right + w * c * d;
@@ -338,9 +403,9 @@ static Chunk delta_work(const Job *job, int64_t head, int worker)
 static int64_t delta_bytes(const Job *job)
 {
     int64_t c = job->chunk, d = job->d, e = job->e, w = job->writes;
-    int64_t reals = d * e + (4 + w) * c * d + 2 * w * c * c + w * c * e + LANES;
+    int64_t reals = d * (e + TILE_KEYS) + (4 + w) * c * d + 2 * w * c * c + w * c * e + LANES;
 
-    return (max_i64(c, d) + d) * (int64_t)sizeof(double) + reals * (int64_t)sizeof(Real);
+    return (max_i64(c, d) + 2 * d) * (int64_t)sizeof(double) + reals * (int64_t)sizeof(Real);
 }
 
 static void delta_item(void *context, int64_t head, int worker)

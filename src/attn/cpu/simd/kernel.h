@@ -22,6 +22,22 @@
 #define RECUR_TOKENS 2 /* of a recurrence at a time */
 #define LANES 16 /* floats kept per row for a running maximum; padding of e */
 
+/* c = alpha a b, or with `add` c += alpha a b, of small matrices whose factors are in the caches.
+ *
+ * Rows of a may belong to tokens, rows_each of them to one.  What lies above the diagonal of tokens
+ * may then be left out, up to a tile: of a row of a, inner_each numbers of each later token, which
+ * are 0; of c, cols_each columns of each later token.  0: all are taken. */
+typedef struct SmallProduct {
+    const float *a, *b;
+    int64_t      lda, step; /* a[r][t] = a[r lda + t step] */
+    int64_t      ldb, rows, cols, inner;
+    float        alpha;
+    bool         add;
+    float       *c;
+    int64_t      ldc;
+    int64_t      rows_each, inner_each, cols_each;
+} SmallProduct;
+
 typedef struct Kernel {
     const char *name; /* "avx512", "avx2", "generic" */
     /* s[r][0..64) = q[r] . key; cells whose bit in keep[r] is 0 become -inf (keep
@@ -184,6 +200,7 @@ typedef struct Kernel {
     /* Columns 0..TURN_ROWS of a panel from so many rows, in whole vectors; returns how many of the
      * d numbers of a row it took.  NULL: rows are turned four at a time. */
     int64_t (*turn)(const float *const row[TURN_ROWS], int64_t d, float *panel);
+    void (*product)(const SmallProduct *p);
 } Kernel;
 
 /* Kernels this CPU can run, best first; NULL past the end.  ATTNSCOPE_ISA=avx2 or generic leaves

@@ -11,7 +11,7 @@
  * result is exactly 0, so a masked cell (-inf) has weight 0.
  *
  * Loops along arrays and over codes of bits are in kernel_arrays.h, those in
- * double in kernel_double.h.
+ * double in kernel_double.h, products of small matrices in kernel_product.h.
  */
 #define STRIP (VECS * WIDTH)
 /* Long dot products are summed in pieces: rounding grows with a piece's length. */
@@ -695,6 +695,7 @@ static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, 
 
 #include "attn/cpu/simd/kernel_arrays.h"
 #include "attn/cpu/simd/kernel_double.h"
+#include "attn/cpu/simd/kernel_product.h"
 
 const Kernel KERNEL = {
     .name = KERNEL_NAME,
@@ -703,6 +704,7 @@ const Kernel KERNEL = {
     .softmax = tile_softmax,
     .mix = tile_mix,
     .mix_turned = tile_mix_turned,
+    .product = small_product,
     .columns = columns_softmax,
     .dots = row_dots,
     .mix_row = row_mix,
