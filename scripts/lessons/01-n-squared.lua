@@ -58,8 +58,8 @@ return {
         {
             title = "Twice the text",
             text = [[
-                Now there are 128 tokens. The picture looks the same, but a cell of the screen
-                stands for four times as many pairs.
+                Now there are 128 tokens. The picture looks the same, but it holds four times as
+                many pairs, so a cell of the screen stands for more of them.
             ]],
             show = { "full:weights", input = "synthetic:clusters(clusters=4)", n = 128, d = 32 },
             runs = { short = { "full", input = "synthetic:clusters(clusters=4)", n = 64, d = 32 } },
@@ -109,8 +109,11 @@ return {
             ]],
             show = { "window(window=9):weights", input = "synthetic:local", n = 128, d = 32 },
             runs = { all = { "full", input = "synthetic:local", n = 128, d = 32 } },
-            task = "press p, set window to 33 or more, press Enter",
-            done = function(s) return s[1].mechanism == "window" and s[1].params.window >= 33 end,
+            task = "press p, set window to 33 or more for less than half of full's work",
+            done = function(s)
+                return s[1].mechanism == "window" and s[1].params.window >= 33
+                    and s[1].flops < s.all.flops / 2
+            end,
             solution = { "window(window=33):weights", input = "synthetic:local", n = 128, d = 32 },
             now = function(s)
                 return ("window %d: %s of full's work, %s of its weight kept"):format(

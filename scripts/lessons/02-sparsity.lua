@@ -48,7 +48,7 @@ return {
             },
             hint = "Softmax makes probabilities.",
             explain = "So a row has a weight of 1 to share. If one key takes nearly all of it, the "
-                .. "others share what is left.",
+                .. "others share what is left. Another normaliser, entmax, gives exact zeros.",
         },
         {
             title = "A flat head",
@@ -80,7 +80,7 @@ return {
                     percent(kept(s[1], 4)), percent(kept(s[1], 8)), percent(kept(s[1], 16)))
             end,
             ask = {
-                "What is the smallest share of the keys that holds 90 % of the weight?",
+                "Which of these is the smallest share of the keys that holds 90 % of the weight?",
                 choices = {
                     { "a sixteenth (4)", "They hold less: read the first line of three." },
                     { "an eighth (8)", "An eighth of the pairs would nearly do." },

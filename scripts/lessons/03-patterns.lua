@@ -43,18 +43,19 @@ return {
         {
             title = "What is lost",
             text = [[
-                In this input, attention falls off with distance. The mass kept is the share of
-                exact attention that lies on the pairs computed.
+                Here attention falls off with distance. The mass kept is the share of exact
+                attention that lies on the pairs computed.
             ]],
-            task = "press p and widen the window until more than 90 % of the mass is kept",
-            done = function(s) return s[1].mass and s[1].mass > 0.9 end,
+            task = "press p and widen the window: keep over 90 % of the mass in at most a quarter "
+                .. "of the pairs",
+            done = function(s) return s[1].mass and s[1].mass > 0.9 and s[1].density <= 0.25 end,
             solution = { "window(window=9)", input = "synthetic:local", n = 64, d = 32 },
             now = function(s)
-                return ("window %d: mass kept %s, %s FLOP"):format(s[1].params.window,
-                    percent(s[1].mass), count(s[1].flops))
+                return ("window %d: mass kept %s, %s of the pairs"):format(s[1].params.window,
+                    percent(s[1].mass), percent(s[1].density))
             end,
-            hint = "p opens the form on window. Right makes it larger, Enter closes the form.",
-            explain = "For this head a narrow window is nearly enough; not for every head.",
+            hint = "Right makes it larger, Enter closes the form.",
+            explain = "For this head a narrow window is nearly enough.",
         },
         {
             title = "A head that looks far",
@@ -69,7 +70,7 @@ return {
                     percent(s[1].mass_min))
             end,
             ask = {
-                "Tab twice: pane 2 is exact. How does the key show that they all want?",
+                "Tab twice: pane 2 is exact. What does the key that they all want look like?",
                 choices = {
                     { "as a bright column", "One key, many queries." },
                     { "as a bright row", "A row is one query with all its keys." },
@@ -79,8 +80,8 @@ return {
             },
             hint = "Keys are columns.",
             explain = [[
-                The last queries lose nearly everything. A mean over rows hides such rows, so the
-                worst row is shown, too.
+                The last queries lose nearly everything. A mean hides such rows, so the worst row is
+                shown, too.
             ]],
         },
         {
@@ -130,7 +131,7 @@ return {
         {
             title = "Neighbours and strides",
             text = [[
-                The Sparse Transformer takes both: near tokens, here 8 on each side, and every
+                The Sparse Transformer takes both: near tokens, here 7 on each side, and every
                 8th token. One step along the stride, one to a neighbour: two layers do.
             ]],
             show = { "sparse-strided(stride=8):reach", input = "synthetic:local", n = 64, d = 32 },
@@ -143,7 +144,7 @@ return {
                 answer = function(s) return s[1].value("reach", 0, 63) end,
                 within = 0,
             },
-            hint = "The text above says it, and the colours do.",
+            hint = "The text above and the colours say it.",
             explain = [[
                 With a stride of √n a row has a few times √n keys: n √n pairs in all, between a
                 window and full attention.

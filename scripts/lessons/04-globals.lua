@@ -1,10 +1,12 @@
 -- Global tokens: a few that see all and are seen by all.
 return {
     title = "Global tokens",
-    summary = "A few tokens that see all and are seen by all join everything in two steps.",
+    summary = "A few tokens that see all and are seen by all join everything in two steps, where "
+        .. "nothing is masked.",
     recap = [[
-        A global token is a row and a column: about 2 n pairs. It joins every pair of tokens in
-        two layers, and keeps a sink that a window loses. All that is far passes through it.
+        A global token is a row and a column: about 2 n pairs. Without a causal mask it joins
+        every pair of tokens in two layers. It keeps a sink that a window loses. All that is far
+        passes through it.
     ]],
     minutes = 5,
     steps = {
@@ -77,8 +79,8 @@ return {
         {
             title = "Two steps to anywhere",
             text = [[
-                Any token reads the global one, and the global one has read any other. So two
-                layers join every pair of tokens.
+                Any token reads the global one, and the global one has read any other. So, without
+                a causal mask, two layers join every pair of tokens.
             ]],
             show = { "longformer(window=5,global=1):reach", "window(window=5):reach",
                 input = "synthetic:sink", n = 64, d = 32, layers = 40 },
@@ -90,8 +92,10 @@ return {
             },
             hint = "62 tokens to go, 2 in each layer.",
             explain = function(s)
-                return ("%d layers with the window alone, %d with one global token."):format(
-                    s[2].value("reach", 1, 63), s[1].value("reach", 1, 63))
+                return ("%d layers with the window alone, %d with one global token. In a causal "
+                    .. "run a global token hands on only what stands before it: token 0 is then "
+                    .. "a sink, no more."):format(s[2].value("reach", 1, 63),
+                    s[1].value("reach", 1, 63))
             end,
         },
         {
@@ -113,8 +117,8 @@ return {
                     percent(s[1].density))
             end,
             hint = "p opens the form on random. Type 0, then press Enter.",
-            explain = "Scattered cells are gone, two in each row. Were there no global token, they "
-                .. "would still keep paths short: in a random graph all paths are.",
+            explain = "Scattered cells are gone, two in each row. Were there no global token, "
+                .. "random links would still keep paths short, together with the window.",
         },
     },
 }

@@ -59,8 +59,8 @@ return {
             title = "Hash: close vectors meet",
             text = [[
                 Reformer uses one vector for query and key, so that a token has one bucket. It
-                turns the vector at random. Then it looks for the nearest axis. That axis, with
-                its direction, is the bucket, here a letter.
+                turns the vector at random. The nearest axis, with its direction, is the bucket,
+                here a letter.
 
                 Close vectors are likely to get the same bucket, and no token was compared with
                 another.
@@ -94,8 +94,8 @@ return {
             hint = "Within a bucket tokens stand by position.",
             explain = [[
                 The tail of a cut bucket finds its head in the chunk before; the head must not see
-                the tail. So a query sees its own chunk and the previous one. The A's fill almost
-                three chunks, so even this misses some.
+                the tail. So a query sees its own chunk and the previous one. The A's fill two
+                and a half chunks, so even this misses some.
             ]],
         },
         {
@@ -125,8 +125,10 @@ return {
                 and a pair that one round misses may meet in another. Each round costs as
                 much as the first.
             ]],
-            task = "press p and raise rounds until more than 95 % of the mass is kept",
-            done = function(s) return s[1].mass and s[1].mass > 0.95 end,
+            task = "press p and raise rounds: keep over 95 % of the mass in at most 8 rounds",
+            done = function(s)
+                return s[1].mass and s[1].mass > 0.95 and s[1].params.rounds <= 8
+            end,
             solution = causal("reformer(block=8,rounds=8,exclude_self=false)"),
             show = causal(one),
             now = function(s)

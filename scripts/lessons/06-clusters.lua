@@ -95,13 +95,13 @@ return {
             ]],
             show = { "routing(n_clusters=8):connectivity", input = input, n = 64, d = 32,
                 fit = true, sorted = true },
-            task = "press p and raise cluster_window until more than 85 % of the mass is kept",
-            done = function(s) return s[1].mass and s[1].mass > 0.85 end,
-            solution = { "routing(n_clusters=8,cluster_window=20)", input = input, n = 64, d = 32,
+            task = "press p, raise cluster_window: over 85 % of the mass in a quarter of all pairs",
+            done = function(s) return s[1].mass and s[1].mass > 0.85 and s[1].density <= 0.25 end,
+            solution = { "routing(n_clusters=8,cluster_window=10)", input = input, n = 64, d = 32,
                 fit = true },
             now = function(s)
-                return ("mass kept %s with %d pairs, left out %d"):format(percent(s[1].mass),
-                    s[1].pairs, in_none(s[1]))
+                return ("mass kept %s with %s of the pairs, left out %d"):format(
+                    percent(s[1].mass), percent(s[1].density), in_none(s[1]))
             end,
             hint = "p opens the form on cluster_window. 0 means n / clusters, that is 8. Type a "
                 .. "number, then Enter.",

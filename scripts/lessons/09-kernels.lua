@@ -17,7 +17,7 @@ return {
                 write Q (Kᵀ V) instead: that bracket is only d × d.
 
                 The softmax stands in between. Kernel methods replace it by features: a map φ with
-                φ(q)·φ(k) near to exp(q·k).
+                φ(q)·φ(k) in the place of exp(q·k).
             ]],
             show = { "full:weights", input = input, n = 64, d = 32 },
             ask = {
@@ -62,8 +62,11 @@ return {
                 the noise. See how the output does.
             ]],
             show = { "performer(features=8):weights", input = input, n = 64, d = 32 },
-            task = "press p and raise features until the output error is below 50 %",
-            done = function(s) return s[1].error and s[1].error < 0.5 end,
+            task = "press p and raise features until the output error is below 50 %, with at most "
+                .. "160 features",
+            done = function(s)
+                return s[1].error and s[1].error < 0.5 and s[1].params.features <= 160
+            end,
             solution = { "performer(features=128)", input = input, n = 64, d = 32 },
             now = function(s)
                 return ("%d features: error %s, %s FLOP"):format(s[1].params.features,

@@ -13,8 +13,8 @@ return {
     summary = "A long text in segments, with a memory of the ones before, plain or squeezed.",
     recap = [[
         A memory carries segments on, and each layer reaches further back. A compressed memory
-        sees more tokens, but through their mean: to see a token and to see a mean are two
-        things.
+        sees more tokens, but through their mean, and seeing a mean is not the same as seeing each
+        token.
     ]],
     minutes = 5,
     steps = {
@@ -109,8 +109,8 @@ return {
             hint = "Slots times tokens of a slot.",
             explain = function(s)
                 return ("More is seen, but through means: the mass rose from %s to %s, the "
-                    .. "error only went from %s to %s. To see a token and to see a mean are two "
-                    .. "things.")
+                    .. "error only went from %s to %s. Seeing a mean is not the same as seeing "
+                    .. "each token.")
                     :format(percent(s.plain.mass), percent(s[1].mass), percent(s.plain.error),
                         percent(s[1].error))
             end,

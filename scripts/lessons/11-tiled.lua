@@ -104,15 +104,15 @@ return {
                 "What can a sparse method still save, compared with tiles?",
                 choices = {
                     { "work, and so time", "Pairs that are left out are not computed." },
-                    { "most of the memory", "Compare the first two numbers above." },
+                    { "a power of n in memory", "With tiles both grow only linearly." },
                     { "nothing at all", "It computes far fewer pairs." },
                 },
                 answer = 1,
             },
             hint = "Compare the memory of both; then think of pairs.",
             explain = [[
-                So attnscope measures everything against exact tiled attention, in time as in
-                memory.
+                Memory is linear in n for both; only a constant factor can be saved there. So
+                attnscope measures everything against exact tiled attention, in time as in memory.
             ]],
         },
         {
@@ -141,8 +141,10 @@ return {
             hint = "Divide the time of exact attention by the first number.",
             explain = function(s)
                 local gap = s.full.flops / s.window.flops * s.window.time / s.full.time
-                return (gap > 1.3 and "The time fell less than the FLOPs did. " or
-                    "Here both fell alike; at other lengths they do not. ")
+                return (gap > 1.3 and "The time fell less than the FLOPs did. "
+                    or gap < 0.77 and "The time fell more than the FLOPs did: the longer run also "
+                    .. "lost time elsewhere, such as in the cache or to other programs. "
+                    or "Here both fell alike; at other lengths they do not. ")
                     .. "Times differ from machine to machine; these are yours. The lesson "
                     .. "\"roofline\" says more."
             end,

@@ -40,11 +40,11 @@ return {
         {
             title = "Intensity of attention",
             text = [[
-                Exact attention in tiles reads Q, K, V and writes the output: bytes that grow with
-                n. Its FLOPs grow with n². So its intensity grows with n.
+                Exact attention in tiles reads Q, K, V and writes the output. Counted once, these
+                bytes grow with n. Its FLOPs grow with n². So its intensity grows with n.
             ]],
             now = function(s)
-                return ("%s FLOP, at least %s moved"):format(count(s[1].flops), bytes(s[1].bytes))
+                return ("%s FLOP, %s moved"):format(count(s[1].flops), bytes(s[1].bytes))
             end,
             ask = {
                 "What is its intensity, in FLOPs for a byte?",
@@ -53,7 +53,8 @@ return {
             },
             hint = "Divide. 1 MiB is 1048576 bytes, 1 KiB is 1024.",
             explain = "Right of the corner of most machines: long exact attention is limited by "
-                .. "arithmetic.",
+                .. "arithmetic. On a real machine the intensity levels off once K and V no longer "
+                .. "fit in the cache: each tile of queries then reads them from memory again.",
         },
         {
             title = "A sparse pattern",

@@ -15,8 +15,9 @@ return {
     title = "Why the mask comes before the softmax",
     summary = "A word may not look at later words. Cut them off before the weights are made.",
     recap = [[
-        The mask comes before the softmax. After it, rows are too small; divided again, sharp
-        rows are rounding noise. Masked scores become minus infinity, and each row adds up to 1.
+        The mask comes before the softmax. After it, rows are too small; dividing them again
+        fails where what is left is 0. Masked scores become minus infinity, and each row adds up
+        to 1.
     ]],
     minutes = 5,
     steps = {
@@ -96,7 +97,7 @@ return {
             ask = {
                 "Where could it go wrong in a computer?",
                 choices = {
-                    { "if later keys take nearly all", "Then what is left is rounding, or 0." },
+                    { "if later keys take nearly all", "What is left may round to 0." },
                     { "if all weights are alike", "Then enough is left in each row." },
                     { "nowhere", "A number in a computer has an end." },
                 },
@@ -130,9 +131,10 @@ return {
             },
             hint = "Rows that are dark from the left up to the diagonal.",
             explain = [[
-                Divided by what row 0 has left they would be rounding noise, or 0/0. If the mask
-                comes first, the largest score that counts is taken off before exp: no row is
-                empty.
+                With numbers of 32 bits dividing still works here. With 16 bits (fp16), what some
+                of these rows have left is stored as 0, and dividing is 0/0. The same happens with
+                32 bits where scores differ by more than about 100. If the mask comes first, the
+                largest score that counts is taken off before exp: no row is empty.
             ]],
         },
     },

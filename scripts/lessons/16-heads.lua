@@ -87,14 +87,14 @@ return {
         {
             title = "Words that come again",
             text = [[
-                Here 16 words without sense are said three times. This is layer 3, head 0. In the
+                Here 16 nonsense words are repeated three times. This is layer 3, head 0. In the
                 second round it finds bright cells that it did not have in the first.
             ]],
             show = head(3, 0, again),
             ask = {
                 "On which token are they?",
                 choices = {
-                    { "on the same word, said before", "Read the key's label with care." },
+                    { "on the same word, where it stood first", "Read the key's label with care." },
                     { "on the word that followed the same word before",
                       "So the model knows what comes next." },
                     { "on the word just before", "They are far from the diagonal." },
@@ -129,8 +129,8 @@ return {
             },
             hint = "Subtract the exact loss from the loss with window=17.",
             explain = [[
-                With the wide window the model copies; with the narrow one it guesses words
-                without sense.
+                With the wide window the model copies; with the narrow one it guesses nonsense
+                words.
             ]],
         },
         {

@@ -12,7 +12,7 @@ local function first(pane)
     return sum / (pane.n - 1)
 end
 
--- 1/2 + 1/3 + ... + 1/n: what rows 1 and later of an even head give to token 0, together.
+-- 1/2 + 1/3 + ... + 1/n: what rows 1 and later of a uniform head give to token 0, together.
 local function even(n)
     local sum = 0
     for q = 1, n - 1 do sum = sum + 1 / (q + 1) end
@@ -47,24 +47,24 @@ return {
                     percent(first(s[1])))
             end,
             ask = {
-                "How much would an even head give to it in these rows, on average?",
+                "How much would a uniform head give to it in these rows, on average?",
                 answer = function(s) return 100 * even(s[1].n) / (s[1].n - 1) end,
                 within = 0.1,
                 unit = "%",
             },
             hint = function(s)
-                return ("Row q has q + 1 keys: 1/(q + 1) of an even head's weight is on each.\n"
+                return ("Row q has q + 1 keys: 1/(q + 1) of a uniform head's weight is on each.\n"
                     .. "1/2 + 1/3 + ... + 1/%d is %.2f. Divide it by the number of rows."):format(
                     s[1].n, even(s[1].n))
             end,
-            explain = "This head gives far more to it than an even head would.\n"
-                .. "Over 256 tokens it gives less than half: attnscope heads and the screen 6 then "
+            explain = "This head gives far more to it than a uniform head would.\n"
+                .. "Over 256 tokens it gives less than half: attnscope heads and screen 6 then "
                 .. "call it mixed, not sink.",
         },
         {
             title = "Why there?",
             text = [[
-                Weights of a row sum to 1. A head cannot say "nothing here". On words said three
+                Weights of a row sum to 1. A head cannot say "nothing here". On words repeated three
                 times this head finds even less to do.
             ]],
             show = { "full:weights@1", input = model, text = "sample:repeated.txt", layer = 3,

@@ -98,14 +98,15 @@ return {
             },
             hint = "Compare the two numbers.",
             explain = [[
-                Costs of layers are no numbers to add. A mixture must be run as a whole, as
+                The losses of single layers do not add up. A mixture must be run as a whole, as
                 attnscope model --swap does.
             ]],
         },
         {
             title = "Reach is not enough",
             text = [[
-                16 words said three times: to copy, a token must find what stands a round before.
+                16 words repeated three times: to copy, a token must find what stands a round
+                before.
                 A round is 39 tokens. window=25 is 12 tokens back, so 4 layers reach 48, as the
                 pane shows.
             ]],

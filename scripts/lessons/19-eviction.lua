@@ -3,6 +3,21 @@ local function cache(word)
     return { word .. ":cache", input = "sample:induction.safetensors", layer = 1, head = 1 }
 end
 
+local exact = { "full", input = "sample:induction.safetensors", layer = 1 }
+
+-- Mean share of the exact weights of head 1 that lies on the pairs of a run.
+local function kept(run, exact)
+    local shared = select(3, run.size("connectivity")) == 1
+    local sum = 0
+    for q = 0, run.n - 1 do
+        local weights = exact.row("weights", q, 1)
+        for k, cell in ipairs(run.row("connectivity", q, shared and 0 or 1)) do
+            sum = sum + (cell > 0 and weights[k] or 0)
+        end
+    end
+    return sum / run.n
+end
+
 -- Keys that the last query finds in the cache.
 local function held(run)
     local count = 0
@@ -55,10 +70,10 @@ return {
             ]],
             show = cache("streaming-llm(window=12,sinks=4)"),
             runs = { window = { "window(window=31)", input = "sample:induction.safetensors",
-                layer = 1 } },
+                layer = 1 }, exact = exact },
             now = function(s)
-                return ("mass kept %s, by the window %s"):format(percent(s[1].mass),
-                    percent(s.window.mass))
+                return ("this head keeps %s, with the window %s"):format(
+                    percent(kept(s[1], s.exact)), percent(kept(s.window, s.exact)))
             end,
             ask = {
                 "Why are just these worth four places?",
@@ -82,10 +97,10 @@ return {
             ]],
             show = cache("h2o(heavy=8,recent=7)"),
             runs = { stream = { "streaming-llm(window=12,sinks=4)",
-                input = "sample:induction.safetensors", layer = 1 } },
+                input = "sample:induction.safetensors", layer = 1 }, exact = exact },
             now = function(s)
-                return ("mass kept %s, by sinks and window %s"):format(percent(s[1].mass),
-                    percent(s.stream.mass))
+                return ("this head keeps %s, with sinks and window %s"):format(
+                    percent(kept(s[1], s.exact)), percent(kept(s.stream, s.exact)))
             end,
             ask = {
                 "Some columns end in the middle. Does such a key come back?",
@@ -129,8 +144,7 @@ return {
             done = function(s) return s[1].params.heavy >= 24 end,
             solution = cache("h2o(heavy=24,recent=7)"),
             now = function(s)
-                return ("this head misses %s, kept in all heads %s"):format(
-                    percent(missed(s[1])), percent(s[1].mass))
+                return ("from query 49 on, this head misses %s"):format(percent(missed(s[1])))
             end,
             ask = {
                 "What would find those keys?",

@@ -1,4 +1,4 @@
--- Rows that do not sum to 1, and a cache that holds no keys.
+-- Rows that do not sum to 1, and a cache of latents.
 local input = "synthetic:clusters(clusters=4)"
 
 local function shown(word, more)
@@ -68,19 +68,20 @@ return {
             end,
         },
         {
-            title = "A cache without keys",
+            title = "A cache of latents",
             text = [[
                 MLA keeps the softmax. But its cache holds one short vector a token, for all
                 heads. Keys and values are made from it. The shorter it is, the more they lose.
+                A model with rotary positions keeps one small key beside it.
             ]],
-            show = shown("mla(rank=8):weights", { heads = 4 }),
+            show = shown("mla(rank=16):weights", { heads = 4, n = 128 }),
             now = function(s)
                 return ("%.0f %% of the cache; keys and values are off by %.0f %%"):format(
                     100 * s[1].figures.kv_ratio, 100 * s[1].figures.rank_error)
             end,
             task = "press p and raise rank until keys and values are off by less than 10 %",
             done = function(s) return s[1].figures.rank_error < 0.1 end,
-            solution = shown("mla(rank=28):weights", { heads = 4 }),
+            solution = shown("mla(rank=64):weights", { heads = 4, n = 128 }),
             ask = {
                 "Four heads of 16 channels. How many numbers a token do keys and values take?",
                 answer = function(s) return 2 * 4 * s[1].d end,

@@ -9,6 +9,7 @@ end
 claims.try("preset", require "claims.presets")
 claims.try("lesson", require "claims.lessons")
 claims.try("word", require "claims.words")
+claims.try("page", require "claims.pages")
 
 check.case("every mechanism has a claim that is measured", function()
   for _, id in ipairs(attn.mechanisms()) do

@@ -213,7 +213,10 @@ static void params_markdown(const Param *table, Text *out)
             text_addf(out, "%s%s", i ? ", " : ": ", p->choices[i]);
         if (p->shape)
             text_addf(out, " %s", p->shape);
-        text_addf(out, " | %s | ", p->type == PARAM_TYPE_TENSOR ? p->drawn : text_str(&fallback));
+        text_addf(out, " | %s | ",
+                  p->type != PARAM_TYPE_TENSOR ? text_str(&fallback)
+                  : p->drawn                   ? p->drawn
+                                               : "-");
         cell_escaped(out, p->help);
         text_add(out, " |\n");
         text_free(&fallback);
@@ -228,7 +231,7 @@ static void mechanism_markdown(const Mechanism *m, Text *out)
     text_addf(out, "## %s\n\n**%s**. %s %d", m->id, m->title, m->authors, m->year);
     if (m->arxiv)
         text_addf(out, ", arXiv %s", m->arxiv);
-    text_addf(out, ". Class %s. Time %s, memory %s, decoding: %s. Causal: %s%s.\n\n    ",
+    text_addf(out, ". Class %s. Time %s, memory %s, decoding: %s. Causal: %s%s.\n\n",
               mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
               m->claim_decode,
               m->always_causal ? "always"
@@ -236,6 +239,10 @@ static void mechanism_markdown(const Mechanism *m, Text *out)
               : m->no_causal   ? m->no_causal
                                : "no",
               m->at_end ? ", also with fewer queries than keys" : "");
+    if (m->problem)
+        text_addf(out, "- Problem: %s\n- Idea: %s\n- Price: %s\n\n", m->problem, m->idea,
+                  m->price);
+    text_add(out, "    ");
     for (const char *c = m->formula; *c; c++)
         text_addf(out, *c == '\n' ? "%c    " : "%c", *c);
     text_addf(out, "\n\n%s\n\nSource: %s.\n\n", m->teaches, m->source);

@@ -186,7 +186,11 @@ void systems_list(TableStyle style, int room, Text *out)
         systems_wide(style, out);
     if (style == TABLE_CSV)
         return;
-    text_add(out, "\nTime unless it says otherwise, in one notation: n tokens, d and e widths.\n");
+    text_add(out, "\n");
+    text_add_folded(out,
+                    "Time unless it says otherwise. n: tokens; d, e: widths; other letters are "
+                    "explained on the mechanism's card.",
+                    room, 0);
     for (int s = 0; s < SURVEYS; s++) {
         Text line = { 0 };
 
@@ -196,9 +200,11 @@ void systems_list(TableStyle style, int room, Text *out)
         text_add_folded(out, text_str(&line), room, 4);
         text_free(&line);
     }
-    text_addf(out,
-              "%shere: the complexity of what runs, from its own paper or from its parameters\n",
-              style == TABLE_MARKDOWN ? "\n" : "");
+    text_add(out, style == TABLE_MARKDOWN ? "\n" : "");
+    text_add_folded(out,
+                    "here: the complexity on the card of what runs, from its own paper or from its "
+                    "parameters; where the run grows faster, the price on the card says so",
+                    room, 0);
 }
 
 static void claim_json(Json *json, const System *system, int survey)

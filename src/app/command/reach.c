@@ -105,8 +105,8 @@ static void reach_verdict(const ReachSummary *r, bool strict, bool causal, Text 
                   "further)\n",
                   r->depth, plural(r->depth), reached);
     if (!strict)
-        text_addf(out, "mean way between two tokens, where there is one: %.4g layer%s\n", r->mean,
-                  r->mean == 1 ? "" : "s");
+        text_addf(out, "mean distance between two tokens, where there is a path: %.4g layer%s\n",
+                  r->mean, r->mean == 1 ? "" : "s");
 }
 
 static void reach_text(const Result *result, const ReachSummary *r, bool strict, Text *out)

@@ -377,7 +377,7 @@ static const struct {
     { "induction.npz", "its second layer" },
     { "english.tokens.txt", "a short tale of 309 words and signs, one in each line" },
     { "english.txt", "the same as one reads it" },
-    { "repeated.txt", "16 words without sense, three times" },
+    { "repeated.txt", "16 nonsense words, three times" },
     { "image.png", "an evening scene of 32 x 32 pixels" },
     { "tales.gguf", "a language model of 4 layers with 4 heads, trained on novels; --text" },
 };

@@ -58,6 +58,8 @@ const Position position_sinusoidal = {
     .title = "Absolute sinusoids",
     .source = "Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
     .help = "adds sines and cosines of the position to queries and keys",
+    .note = "The paper adds them to the embeddings, before the projections. With ready q and k "
+            "this is the nearest.",
     .class_ = POSITION_INPUT,
     .added = true,
     .params = sinusoidal_params,

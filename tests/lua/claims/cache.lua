@@ -37,6 +37,12 @@ return {
     is(state("streaming-llm", 64), "==", state("streaming-llm", 256))
     is(state("streaming-llm(window=0)", 256), "==", 4 * state("streaming-llm(window=0)", 64))
   end },
+  { "streaming-llm", "What lies between the sinks and the window is forgotten", function(is)
+    local p = run("streaming-llm(sinks=4,window=8)", { n = 48, causal = true }):pattern()
+    for q = 16, 47 do
+      for k = 0, q do is(p:cell(q, k), "==", k < 4 or k > q - 8) end
+    end
+  end },
   { "streaming-llm", "A learned sink empties the strip: its share leaves the matrix", function(is)
     local with = run("streaming-llm", { n = 48, causal = true, heads = 2,
                                         params = { sink_logits = ones(2, 5) } })

@@ -95,7 +95,7 @@ return {
       end
     end
   end },
-  { "nsa", "No block that is left out has more importance than one that was chosen by it",
+  { "nsa", "Every block chosen by importance is at least as important as every block left out",
     function(is)
       local r, chosen = run("nsa", { causal = true, input = "synthetic:clusters" }), 0
       local importance, selected = rows(r, "importance"), rows(r, "selected")
@@ -116,6 +116,14 @@ return {
     for q, row in ipairs(rows(r, "importance")) do
       for b, of in ipairs(row) do is(of, "~", weights[q][b]) end
     end
+  end },
+  { "nsa", "The compressed part still grows with n^2/s", function(is)
+    local function compressed(n)
+      for step in run("nsa", { n = n, causal = true }):steps() do
+        if step.name:find("compressed") then return step.flops.total end
+      end
+    end
+    is(compressed(1024) / compressed(512), ">", 3.5)
   end },
   { "nsa", "compressed keys beside the cache, which is held whole", function(is)
     local f = run("nsa", { n = 256, causal = true }).figures

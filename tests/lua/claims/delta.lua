@@ -43,8 +43,8 @@ return {
                                 params = { beta = line(d, always(1)) } })
     for _, recall in ipairs(rows(r, "recall")[1]) do is(recall, "~", 1) end
   end },
-  { "deltanet", "Where a key is written again its old column of A ends, and recall of the first "
-      .. "value turns to the cosine of both", function(is)
+  { "deltanet", "Where a key is written again its old column of A ends, and the state returns the "
+      .. "new value: recall of the old one is only the cosine of the two values", function(is)
     local input = written(12, function(i) return i == 9 and 2 or i % 6 end) -- 2 again at 8 and 9
     local r = run("deltanet", { input = input, params = { beta = line(12, always(1)) } })
     local weights = rows(r, "weights")
@@ -52,6 +52,7 @@ return {
     for i = 9, 12 do is(math.abs(weights[i][3]), "<", 1e-5) end
     local values = input.v:totable()[1]
     is(rows(r, "recall")[1][3], "~", cosine(values[3], values[10]))
+    is(rows(r, "recall")[1][10], "~", 1)
   end },
   { "deltanet", "surprise marks what the state did not know", function(is)
     local own = written(4, always(0))
@@ -112,7 +113,8 @@ return {
       is(#rows(r, name)[1], "==", d)
     end
   end },
-  { "rwkv7", "Updating its state costs half as much again as under a delta rule", function(is)
+  { "rwkv7", "Updating and reading its state costs half as much again as under a delta rule",
+    function(is)
     local o = { n = 32, params = { beta = line(32, always(1)) } }
     local delta = run("deltanet(form=recurrent)", o)
     local own = run("rwkv7(form=recurrent)", { n = 32 })
@@ -120,4 +122,12 @@ return {
     is(ratio, ">", 1.4)
     is(ratio, "<", 1.6)
   end },
+  { "rwkv7", "Computing the decay and the rate of a token costs about half as much as that",
+    function(is)
+      for _, d in ipairs { 32, 64, 128 } do
+        local stats = run("rwkv7(form=recurrent)", { n = 32, d = d }).stats.flops
+        is(stats.overhead / stats.mixing, ">", 0.4)
+        is(stats.overhead / stats.mixing, "<", 0.6)
+      end
+    end },
 }

@@ -57,10 +57,10 @@ return {
       is(r.figures.forward_ratio, "<=", 2)
     end
   end },
-  { "checkpointing", "few layers have their bottom at k = 1", function(is)
+  { "checkpointing", "in a stack of few layers k = 1 is best", function(is)
     is(least_at(list(run("checkpointing(layers=6)"), "peaks")), "==", 1)
   end },
-  { "checkpointing", "Deep stacks have a U of peaks against k, its bottom near sqrt(L c/a)",
+  { "checkpointing", "Deep stacks have a U of peaks against k, its bottom near sqrt(L I/A)",
     function(is)
       local r = run("checkpointing(layers=256)", { n = 16, d = 8 })
       local f, at = r.figures, least_at(list(r, "peaks"))
@@ -137,8 +137,8 @@ return {
       is(memory(8, "true"), "<", memory(2, "true"))
       is(memory(8, "false"), ">=", memory(2, "false"))
     end },
-  { "mixed-precision", "bf16 is coarse but never overflows; fp16 is finer, overflows above 65504",
-    function(is)
+  { "mixed-precision", "bf16 is coarse but has the range of float32, so it overflows only where "
+      .. "float32 nearly does; fp16 is finer, overflows above 65504", function(is)
       local function figures(format, input)
         return run("mixed-precision(scale_first=false,format=" .. format .. ")", { input = input })
           .figures
@@ -146,6 +146,7 @@ return {
       is(figures("bf16").relative_error, ">", 4 * figures("fp16").relative_error)
       is(figures("fp16", scaled(20000)).score_overflows, ">", 0)
       is(figures("bf16", scaled(20000)).score_overflows, "==", 0)
+      is(figures("bf16", scaled(1e18)).score_overflows, "==", 0)
     end },
   { "mixed-precision", "turns weights below 2^-25 into zero", function(is)
     local weights = run("mixed-precision(format=fp16)", { input = scaled(12) })
@@ -169,6 +170,21 @@ return {
         is(half.relative_error, ">", 2 * wide, format)
       end
     end },
+  { "quantization", "q, k, v: N/32 of the bytes", function(is)
+    local r = run("quantization(bits=4)")
+    local function distinct(view)
+      local seen, count = {}, 0
+      for _, row in ipairs(rows(r, view)) do
+        for _, value in ipairs(row) do
+          count = count + (seen[value] and 0 or 1)
+          seen[value] = true
+        end
+      end
+      return count
+    end
+    is(distinct("dequantized_q"), "<=", 16)
+    is(distinct("weights"), ">", 16) -- these are not quantised
+  end },
   { "quantization", "an even error of at most half a step over the tensor", function(is)
     local below, above = 0, 0
     for _, row in ipairs(rows(run("quantization"), "error_q")) do

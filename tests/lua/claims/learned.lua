@@ -57,6 +57,23 @@ return {
     local many = run(lsh:format(8), { input = groups }):missed().found
     is(many, ">", one + 0.1)
   end },
+  { "reformer", "Attention takes O(n block) a round. Hashing takes O(n^2 d/block) with one hash "
+      .. "and O(n^1.5 d) with n_buckets2 near the root of 2 n/block", function(is)
+    local function growth(stage, name)
+      local function cost(n)
+        local root = 2 * math.floor(math.sqrt(2 * n / 16) / 2 + 0.5)
+        local of, total = stage:gsub("ROOT", root), 0
+        for step in run(of, { n = n }):steps() do
+          total = total + (step.name == name and step.flops.total or 0)
+        end
+        return total
+      end
+      return cost(2048) / cost(512)
+    end
+    is(growth("reformer(block=16)", "attend"), "<", 4.2)
+    is(growth("reformer(block=16)", "hash"), "~", 16)
+    is(growth("reformer(block=16,n_buckets=ROOT,n_buckets2=ROOT)", "hash"), "~", 8)
+  end },
   { "reformer", "gives near vectors the same bucket with high probability", function(is)
     local near, far = together(run(lsh:format(1), { input = groups }))
     is(near, ">", 0.5)
@@ -134,6 +151,16 @@ return {
     local p = run("clusterformer(layer=window,block=8)", { input = groups }):pattern()
     is(p.nnz, "==", 8 * 8 * 8)
     for _, k in ipairs(p:row(20)) do is(k // 8, "==", 2) end
+  end },
+  { "clusterformer", "Comparing every token with about sqrt(n) centres takes O(n^1.5)", function(is)
+    local function assigned(n)
+      local total = 0
+      for step in run("clusterformer", { n = n }):steps() do
+        total = total + (step.name == "assign" and step.flops.total or 0)
+      end
+      return total
+    end
+    is(assigned(1024) / assigned(256), "~", 8)
   end },
   { "clusterformer", "distance no longer matters", function(is)
     local p = run("clusterformer(block=8)", { input = groups, fit = true }):pattern()

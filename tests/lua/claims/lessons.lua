@@ -68,6 +68,15 @@ local function induction(text)
   return assert(attn.run(text, { input = input, quality = true }))
 end
 
+-- Share of head 1's exact weights, the mean of its rows.
+local function head_mass(result)
+  local total, pattern = 0, result:pattern()
+  for q, row in ipairs(rows(induction("full"), "weights", 1)) do
+    for _, key in ipairs(pattern:row(q - 1, 1)) do total = total + row[key + 1] / 96 end
+  end
+  return total
+end
+
 return {
   { "01-n-squared", "4 d for each cell, so 4 n² d in all", function(is)
     is(flops("full") / (4 * 64 * 64 * 32), "<", 1.05)
@@ -75,11 +84,24 @@ return {
   { "01-n-squared", "Twice the length is four times the work", function(is)
     is(flops("full", { n = 128 }) / flops("full"), "~", 4)
   end },
+  { "01-n-squared", "it holds four times as many pairs", function(is)
+    is(run("full", { n = 128 }):pattern().nnz / run("full"):pattern().nnz, "==", 4)
+  end },
   { "01-n-squared", "Here it is near, so a window loses little", function(is)
     is(quality("window(window=9)", { n = 128, input = "synthetic:local" }).mass_mean, ">", 0.9)
   end },
   { "02-sparsity", "A row has one bright cell", function(is)
     is(kept(run("full", { input = "synthetic:previous" }), 1), ">", 0.99)
+  end },
+  { "02-sparsity", "Another normaliser, entmax, gives exact zeros", function(is)
+    local zeros = 0
+    for _, row in ipairs(rows(run("entmax", { input = fuzzy }), "weights")) do
+      for _, weight in ipairs(row) do zeros = zeros + (weight == 0 and 1 or 0) end
+    end
+    is(zeros, ">", 0)
+    for _, row in ipairs(rows(run("full", { input = fuzzy }), "weights")) do
+      for _, weight in ipairs(row) do is(weight, ">", 0) end
+    end
   end },
   { "02-sparsity", "about 8 of 64 keys matter in each row", function(is)
     local r = run("full", { input = fuzzy })
@@ -121,6 +143,20 @@ return {
       is(r:reach_path(0, 2 * layer + 1, { layers = layer }) == nil, "==", true)
     end
   end },
+  { "03-patterns", "near tokens, here 7 on each side, and every 8th token", function(is)
+    local keys, seen = run("sparse-strided(stride=8)"):pattern():row(32), {}
+    for _, key in ipairs(keys) do seen[key - 32] = true end
+    for back = 1, 7 do
+      is(seen[back], "==", true)
+      is(seen[-back], "==", true)
+    end
+    for back = 8, 15 do is(seen[back] or false, "==", back == 8) end
+  end },
+  { "03-patterns", "keep over 90 % of the mass in at most a quarter of the pairs", function(is)
+    local r = run("window(window=9)", { input = "synthetic:local", quality = true })
+    is(r.stats.quality.mass_mean, ">", 0.9)
+    is(r.stats.density, "<=", 0.25)
+  end },
   { "03-patterns", "a row has a few times √n keys", function(is)
     for _, n in ipairs { 64, 256, 1024 } do
       local root = math.floor(math.sqrt(n))
@@ -139,8 +175,18 @@ return {
     is(more, "<", 128)
     is(more, ">", 0.9 * 128)
   end },
-  { "04-globals", "It joins every pair of tokens in two layers, and keeps a sink", function(is)
+  { "04-globals", "Without a causal mask it joins every pair of tokens in two layers", function(is)
     is(claims.layers(run("longformer(window=5,global=1)")), "==", 2)
+  end },
+  { "04-globals", "In a causal run a global token hands on only what stands before it: token 0 is "
+      .. "then a sink, no more", function(is)
+    local r = run("longformer(window=5,global=1)", { causal = true })
+    is(r:reach_path(63, 40, { layers = 11 }) == nil, "==", true) -- 2 tokens a layer, as a window
+    is(r:reach_path(63, 41, { layers = 11 }) ~= nil, "==", true)
+  end },
+  { "04-globals", "random links would still keep paths short, together with the window",
+    function(is)
+    is(claims.layers(run("bigbird(window=3,global=0,random=2)")), "<", 10)
   end },
   { "04-globals", "Scattered cells are gone, two in each row", function(is)
     local some = run("bigbird(window=3,global=1,random=2)").stats.nnz
@@ -162,12 +208,15 @@ return {
     is(lsh(1), ">", lsh(1, ",chunks_before=0") + 0.1)
     is(lsh(1, ",chunks_after=1"), "==", lsh(1))
   end },
-  { "05-lsh", "The A's fill almost three chunks, so even this misses some", function(is)
+  { "05-lsh", "The A's fill two and a half chunks, so even this misses some", function(is)
     local r, a = run("reformer(block=8,rounds=1,exclude_self=false)",
       { input = groups, seed = 1, causal = true }), 0
     for _, bucket in ipairs(rows(r, "buckets")[1]) do a = a + (bucket == 0 and 1 or 0) end
-    is(a, ">", 2 * 8)
-    is(a, "<", 3 * 8)
+    is(a / 8, "==", 2.5)
+  end },
+  { "05-lsh", "keep over 95 % of the mass in at most 8 rounds", function(is)
+    is(lsh(8), ">", 0.95)
+    is(lsh(3), "<", 0.95)
   end },
   { "05-lsh", "another number of rounds draws all rotations anew, and may find a little less",
     function(is) is(lsh(6), "<", lsh(5)) end },
@@ -187,8 +236,14 @@ return {
     local fitted = run("routing(n_clusters=8)", { input = fuzzy, fit = true, quality = true })
     is(fitted.stats.quality.mass_mean, ">", drawn.stats.quality.mass_mean)
     is(fitted.stats.nnz, "<=", 512)
-    local wide = quality("routing(n_clusters=8,cluster_window=20)", { input = fuzzy, fit = true })
-    is(wide.mass_mean, ">", 0.85)
+  end },
+  { "06-clusters", "over 85 % of the mass in a quarter of all pairs", function(is)
+    local wide = run("routing(n_clusters=8,cluster_window=10)",
+      { input = fuzzy, fit = true, quality = true })
+    is(wide.stats.quality.mass_mean, ">", 0.85)
+    is(wide.stats.density, "<=", 0.25)
+    local all = run("routing(n_clusters=8,cluster_window=64)", { input = fuzzy, fit = true })
+    is(all.stats.density, "==", 1) -- full attention is no way to do it
   end },
   { "07-sinkhorn", "After some rounds both hold, nearly; here there are 8", function(is)
     local p = run("sinkhorn(block=8)", { input = "synthetic:blocks(shuffle=1)", fit = true })
@@ -258,6 +313,23 @@ return {
     is(smooth, "<", 0.01)
     is(sharp, ">", 0.5)
   end },
+  { "08-low-rank", "output error is below 20 %, with fewer FLOPs than exact attention", function(is)
+    local function at(k)
+      local o = { input = "synthetic:local" }
+      local text = ("linformer(k=%d,projection=mean-pool)"):format(k)
+      return quality(text, o).output_error, flops(text, o) / flops("full", o)
+    end
+    local err, cost = at(24)
+    is(err, "<", 0.2)
+    is(cost, "<", 1)
+    is(cost, ">", 0.7) -- little is saved
+    is(select(2, at(32)), ">", 0.95) -- at k = n / 2 almost nothing
+    is(select(2, at(64)), ">", 1.9)
+  end },
+  { "09-kernels", "output error is below 50 %, with at most 160 features", function(is)
+    is(quality("performer(features=128)", { input = features }).output_error, "<", 0.5)
+    is(quality("performer(features=112)", { input = features }).output_error, ">", 0.5)
+  end },
   { "09-kernels", "For short texts the exact answer is cheaper", function(is)
     is(flops("performer(features=128)", { n = 64 }), ">", 2 * flops("full", { n = 64 }))
   end },
@@ -296,6 +368,19 @@ return {
       is(one.mass_mean, "<", four.mass_mean)
       is(one.output_error, "<", four.output_error)
     end },
+  { "11-tiled", "only a constant factor can be saved there", function(is)
+    local function arena(text, n)
+      return run(text, { n = n, d = 64 }).stats.memory.arena_peak
+    end
+    for _, text in ipairs { "full", "window(window=65)" } do
+      is(arena(text, 4096) / arena(text, 2048), "<", 2.2, text)
+    end
+  end },
+  { "12-roofline", "Counted once, these bytes grow with n. Its FLOPs grow with n².", function(is)
+    local short, long = run("full", { n = 512, d = 64 }), run("full", { n = 1024, d = 64 })
+    is(long.stats.bytes / short.stats.bytes, "<", 2.1)
+    is(long.stats.flops.total / short.stats.flops.total, ">", 3.9)
+  end },
   { "12-roofline", "A window reads and writes nearly as much", function(is)
     local o = { n = 512, d = 64 }
     local window, full = run("window(window=9)", o), run("full", o)
@@ -329,6 +414,38 @@ return {
     local before = rows(run("full", o), "weights")[13]
     local left = sum { table.unpack(after, 1, 13) }
     for key = 1, 13 do is(after[key] / left, "~", before[key]) end
+  end },
+  { "14-mask", "With numbers of 32 bits dividing still works here. With 16 bits (fp16), what "
+      .. "some of these rows have left is stored as 0", function(is)
+    local o = { input = "synthetic:normal(match=4)", n = 28 }
+    local after = rows(run("full(scale=2.83)", o), "weights")
+    o.causal = true
+    local before = rows(run("full(scale=2.83)", o), "weights")
+    local none = 0
+    for q = 1, 28 do
+      local left, most = sum { table.unpack(after[q], 1, q) }, 0
+      is(left, ">", 0)
+      for k = 1, q do
+        is(math.abs(after[q][k] / left - before[q][k]), "<", 1e-6)
+        most = math.max(most, after[q][k])
+      end
+      none = none + (most < 2 ^ -25 and 1 or 0) -- half of the smallest number of fp16
+    end
+    is(none, "==", 7)
+  end },
+  { "14-mask", "The same happens with 32 bits where scores differ by more than about 100",
+    function(is)
+    local o = { input = "synthetic:normal(match=4)", n = 28 }
+    local gap = 0
+    for _, row in ipairs(rows(run("full(scale=8)", o), "weights")) do
+      for _, weight in ipairs(row) do gap = gap + (weight == 0 and 1 or 0) end
+    end
+    is(gap, ">", 0)
+    local empty = 0
+    for q, row in ipairs(rows(run("full(scale=8)", o), "weights")) do
+      empty = empty + (sum { table.unpack(row, 1, q) } == 0 and 1 or 0)
+    end
+    is(empty, ">", 0)
   end },
   { "14-mask", "Nearly half of the cells need not be computed at all", function(is)
     is(run("full", { n = 28, causal = true }).stats.density, "<", 0.52)
@@ -380,7 +497,8 @@ return {
       for head = 0, 3 do best = math.max(best, tales_head(2, head, again).previous) end
       is(best, ">", 0.6)
     end },
-  { "16-heads", "With the wide window the model copies; with the narrow one it guesses words",
+  { "16-heads", "With the wide window the model copies; with the narrow one it guesses nonsense "
+      .. "words",
     function(is)
       is(tales_cost("window(window=129)", again), "<", 0.3)
       is(tales_cost("window(window=17)", again), ">", 2)
@@ -397,7 +515,7 @@ return {
     o.heads = { 2 }
     is(induction, ">", 10 * math.max(0.05, tales_cost("window(window=17)", again, o)))
   end },
-  { "17-sinks", "This head gives far more to it than an even head would", function(is)
+  { "17-sinks", "This head gives far more to it than a uniform head would", function(is)
     local even = 0
     for q = 1, 63 do even = even + 1 / (q + 1) / 63 end
     is(even, ">", 0.055)
@@ -415,7 +533,7 @@ return {
       is(last, "==", to)
     end
   end },
-  { "17-sinks", "On words said three times this head finds even less to do", function(is)
+  { "17-sinks", "On words repeated three times this head finds even less to do", function(is)
     is(tales_head(3, 1, again, 64).first, ">", tales_head(3, 1, story, 64).first + 0.05)
   end },
   { "17-sinks", "most of the loss is gone", function(is)
@@ -428,7 +546,7 @@ return {
     is(#ids, "==", 119)
     for i = 3, 79 do is(ids[i], "==", ids[i + 39]) end
   end },
-  { "18-depth", "Costs of layers are no numbers to add", function(is)
+  { "18-depth", "The losses of single layers do not add up", function(is)
     local single = 0
     for layer = 0, 3 do
       single = single + tales_cost("window(window=9)", story, { layers = { layer } })
@@ -468,6 +586,7 @@ return {
         induction("streaming-llm(window=12,sinks=4)")
       is(window:pattern().nnz, "==", sinks:pattern().nnz)
       is(window.stats.quality.mass_mean, "<", sinks.stats.quality.mass_mean - 0.05)
+      is(head_mass(window), "<", head_mass(sinks) - 0.2)
     end },
   { "19-eviction", "It finds the sink by itself, as rows use it", function(is)
     local r = induction("h2o(heavy=8,recent=7)")
@@ -475,6 +594,7 @@ return {
     for q = 0, 95 do is(r:pattern():cell(q, 0, 1), "==", true) end
     is(r.stats.quality.mass_mean, ">",
        induction("streaming-llm(window=12,sinks=4)").stats.quality.mass_mean)
+    is(head_mass(r), ">", head_mass(induction("streaming-llm(window=12,sinks=4)")))
   end },
   { "19-eviction", "Twice the room, and this head still misses most", function(is)
     local r = induction("h2o(heavy=24,recent=7)")
@@ -526,9 +646,9 @@ return {
   { "21-top-k", "in causal order a row reads the 7 before and the token itself", function(is)
     is(back("window(window=15)", 60), "==", 53)
   end },
-  { "21-top-k", "Much of the mass of the four heads is near. That of this head is not",
+  { "21-top-k", "Most of the mass of this head is further away",
     function(is)
-      is(induction("window(window=15)").stats.quality.mass_mean, ">", 0.5)
+      is(head_mass(induction("window(window=15)")), "<", 0.25)
       local weights, near = rows(induction("full"), "weights", 1), 0
       for q = 50, 96 do near = near + sum { table.unpack(weights[q], q - 7, q) } end
       is(near / 47, "<", 0.2)
@@ -537,6 +657,12 @@ return {
     local r = induction("topk(k=8)")
     is(r.figures.mass, "~", r.figures.best_mass, 1e-5)
     is(r:pattern().nnz, "==", induction("window(window=15)"):pattern().nnz)
+  end },
+  { "21-top-k", "keep 95 % of this head's mass in at most 80 % of the pairs", function(is)
+    local wide = induction("window(window=95)")
+    is(head_mass(wide), ">", 0.95)
+    is(wide:pattern().nnz / wide:pattern().heads / 4656, "<=", 0.8)
+    is(head_mass(induction("window(window=93)")), "<", 0.95)
   end },
   { "21-top-k", "As n grows it stays near half", function(is)
     local o = { n = 1024, causal = true, input = "synthetic:normal" }
@@ -555,10 +681,11 @@ return {
   end },
   { "22-not-softmax", "The shorter it is, the more they lose", function(is)
     local function lost(rank)
-      return run(("mla(rank=%d)"):format(rank), { n = 28, d = 16, heads = 4, causal = true })
-        .figures.rank_error
+      return run(("mla(rank=%d)"):format(rank), { n = 128, d = 16, heads = 4, causal = true,
+        input = "synthetic:clusters(clusters=4)" }).figures.rank_error
     end
-    is(lost(8), ">", lost(16))
-    is(lost(28), "<", 1e-3)
+    is(lost(16), ">", lost(28))
+    is(lost(28), ">", 0.1) -- a latent as short as 28 tokens are many would be exact for these
+    is(lost(64), "<", 0.1)
   end },
 }

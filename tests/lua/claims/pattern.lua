@@ -24,6 +24,12 @@ local function count(pattern, component)
   return total
 end
 
+-- Share of the pairs that a query may see that are reached in so many layers.
+local function share(result, depth)
+  local depths = result:reach({ layers = depth }).depths
+  return depths[#depths].share
+end
+
 -- Diagonals that have a cell.
 local function diagonals(pattern)
   local seen, total = {}, 0
@@ -68,7 +74,8 @@ return {
     is(span(far, 32), "==", 2 * span(near, 32))
     is(diagonals(far), "==", 7)
   end },
-  { "dilated", "within one head tokens of different phase never meet", function(is)
+  { "dilated", "within one head tokens whose positions differ by no multiple of the dilation never "
+      .. "meet", function(is)
     local r = run("dilated(window=7,dilation=2)")
     is(r:reach_path(32, 33, { layers = 254 }) == nil, "==", true)
     is(r:reach_path(0, 62, { layers = 254 }) ~= nil, "==", true)
@@ -114,8 +121,9 @@ return {
     is(p:cell(40, 6), "==", false)
     is(layers(run("sparse-fixed(stride=8)")), "==", 2)
   end },
-  { "star", "any two tokens are at most two hops apart", function(is)
+  { "star", "any two tokens are at most two hops apart, unless the run is causal", function(is)
     is(layers(run("star")), "==", 2)
+    is(share(run("star", { n = 256, causal = true }), 12), "<", 0.15)
     is(#cells("star"):row(0), "==", 64)
     is(#cells("star"):row(32), "==", 4)
   end },
@@ -134,31 +142,52 @@ return {
       is(p:cell(63, 63 - 16 - distance), "==", true, "distance " .. 16 + distance)
     end
   end },
-  { "random", "no locality, yet any two tokens are a few hops apart", function(is)
+  { "random", "no locality, yet most tokens are a few hops apart", function(is)
     local p, near = cells("random(r=3)", { n = 256 }), 0
     for q = 0, 255 do
       for _, k in ipairs(p:row(q)) do near = near + (math.abs(q - k) <= 8 and 1 or 0) end
     end
     is(near / p.nnz, "<", 0.12) -- 16 of 255 keys are so near
-    is(layers(run("random(r=3)", { n = 256 })), "<=", 12)
-    is(layers(run("window(window=3)", { n = 256 })) or 255, ">", 127)
+    is(share(run("random(r=3)", { n = 256 }), 9), ">", 0.9)
+    is(share(run("window(window=3)", { n = 256 }), 9), "<", 0.1)
   end },
+  { "random", "About e^-r of the keys are drawn by no query, and reach no token but themselves",
+    function(is)
+      for r = 1, 3 do
+        local p, drawn, left = cells(("random(r=%d)"):format(r), { n = 1024 }), {}, 0
+        for q = 0, 1023 do
+          for _, k in ipairs(p:row(q)) do drawn[k] = true end
+        end
+        for k = 0, 1023 do left = left + (drawn[k] and 0 or 1) end
+        is(math.abs(left / 1024 - math.exp(-r)), "<", 0.03, "r = " .. r)
+      end
+      is(layers(run("random(r=3)", { n = 512 })) == nil, "==", true)
+    end },
   { "random", "most keys that matter are missed", function(is)
     is(run("random(r=3)", { input = "synthetic:clusters" }):missed().found, "<", 0.2)
   end },
 
-  { "longformer", "two hops join any pair", function(is)
+  { "longformer", "without a causal mask two hops join any pair", function(is)
     is(layers(run("longformer(window=5,global=1)")), "==", 2)
   end },
-  { "bigbird", "the global tokens, which keeps every pair within two hops", function(is)
-    is(layers(run("bigbird(window=3,global=1,random=0)")), "==", 2)
-    is(layers(run("bigbird(window=3,global=0,random=2)")), ">", 2)
+  { "longformer", "In a causal run a global token hands on only what stands before it: the first "
+      .. "token is only a sink", function(is)
+    local r = run("longformer", { n = 256, causal = true })
+    is(#r:pattern():row(0), "==", 1)
+    is(share(r, 2), "<", 0.1)
+    is(share(r, 12), "<", 0.3)
   end },
+  { "bigbird", "the global tokens, which without a causal mask keeps every pair within two hops",
+    function(is)
+      is(layers(run("bigbird(window=3,global=1,random=0)")), "==", 2)
+      is(layers(run("bigbird(window=3,global=0,random=2)")), ">", 2)
+      is(share(run("bigbird", { n = 256, causal = true }), 2), "<", 0.5)
+    end },
   { "bigbird", "scattered random cells, which keep paths short even without the cross", function(is)
     is(layers(run("bigbird(window=3,global=0,random=2)")), "<", 10)
     is(layers(run("bigbird(window=3,global=0,random=0)")), "==", 63)
   end },
-  { "bigbird", "A single far pair is mostly missed and needs a second hop", function(is)
+  { "bigbird", "A single far pair is mostly missed and needs more than one hop", function(is)
     local p, far, seen = cells("bigbird", { n = 256 }), 0, 0
     for q = 8, 255 do
       for k = 8, 255 do
@@ -173,6 +202,14 @@ return {
     for _, row in ipairs(cell) do total = total + claims.sum(row) end
     is(total, "==", 2 * 2 + 2 * 2 * 64 + 64 * 7 - 12)
     is(cell[1][1] + cell[1][2] + cell[2][1] + cell[2][2], "==", 4)
+  end },
+  { "etc", "time O(g^2 + g n + r n)", function(is)
+    local function counted(radius)
+      local some = run(("etc(global=2,radius=%d)"):format(radius), { n = 512 })
+      return flops(some) / (2 * 2 + 2 * 2 * 512 + 512 * (2 * radius + 1))
+    end
+    is(counted(31) / counted(3), ">", 0.9) -- so the window is most of the work
+    is(counted(31) / counted(3), "<", 1.1)
   end },
   { "etc", "Far parts of the text reach each other only through the extra tokens", function(is)
     local cell = rows(run("etc(global=2,radius=3)"), "connectivity")
@@ -220,6 +257,11 @@ return {
       is(span(r:pattern(), 32), ">", 12)
       is(flops(r), "<", flops(run("window(window=31)")))
     end },
+  { "poolingformer", "reads q, k, v, so that the weights stay exact (ours)", function(is)
+    is(claims.apart({ run("poolingformer").views.weights:sum(2):max() }, { 2 }), "<", 1e-4)
+    local names = table.concat(run("poolingformer(level2=sequential)"):view_names(), " ") .. " "
+    is(names:find("weights ", 1, true) == nil, "==", true)
+  end },
   { "long-short", "near tokens one by one, all others through a few mixtures", function(is)
     local r = run("long-short(segment=8,rank=4)")
     is(#rows(r, "weights_compressed")[1], "==", 4)
@@ -280,6 +322,11 @@ return {
     is(mask[40 - 16], ">", 0)
     is(mask[40 - 24], "~", 0)
   end },
+  { "adaptive-span", "Few heads need a long span; the others compute only a narrow band",
+    function(is)
+      is(flops(run("adaptive-span(z=8,ramp=4)", { n = 256 })), "<",
+        0.2 * flops(run("adaptive-span(z=256)", { n = 256 })))
+    end },
   { "adaptive-span", "a head that looks far saves nothing", function(is)
     local far = run("adaptive-span(z=64)").stats.flops
     is(far.score, "==", run("full").stats.flops.score)

@@ -72,7 +72,7 @@ return {
     is(claims.rank(block), "<=", 8)
     is(claims.rank(weights), ">", 32)
   end },
-  { "mamba2", "Where the step is large the gate is small: the two curves move together",
+  { "mamba2", "The gate falls where the step rises: the two curves mirror each other",
     function(is)
       local r = run("mamba2")
       local dt, gate = rows(r, "dt")[1], rows(r, "gates")[1]
@@ -92,18 +92,23 @@ return {
       is(levels[64][64], "==", 0)
     end },
   { "log-linear",
-    "The number of states that a token reads is the number of set bits of its position",
+    "Besides itself, a token reads one state for each set bit of its position",
     function(is)
       local levels = rows(run("log-linear"), "levels")
       for i = 0, 63 do
         local met, bits, number = {}, 0, i
-        for j = 0, i - 1 do met[levels[i + 1][j + 1]] = true end
+        for j = 0, i do met[levels[i + 1][j + 1]] = true end
         while number > 0 do bits, number = bits + number % 2, number // 2 end
         local states = 0
         for _ in pairs(met) do states = states + 1 end
-        is(states, "==", bits)
+        is(states, "==", 1 + bits) -- its own level 0
       end
     end },
+  { "log-linear", "The past is cut into runs of 1, 2, 4, ... tokens", function(is)
+    local row, length = rows(run("log-linear"), "levels")[64], {}
+    for j = 1, 63 do length[row[j]] = (length[row[j]] or 0) + 1 end
+    for level = 1, 6 do is(length[level], "==", 2 ^ (level - 1)) end
+  end },
   { "log-linear", "Memory and each step grow by the logarithm of the length", function(is)
     local function bytes(n) return run("log-linear", { n = n }).figures.state_bytes end
     is(bytes(256) - bytes(128), "==", bytes(128) - bytes(64))

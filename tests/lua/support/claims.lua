@@ -34,7 +34,15 @@ end
 
 local function word(name) return plain(attn.command("info", name)) end
 
-local readers = { card = card, preset = preset, lesson = lesson, word = word }
+-- A page of docs that nobody generates.
+local function page(name)
+  local file = assert(io.open("docs/" .. name .. ".md"))
+  local text = file:read("a")
+  file:close()
+  return plain(text)
+end
+
+local readers = { card = card, preset = preset, lesson = lesson, word = word, page = page }
 
 local function holds(a, is, b)
   if is == "<" then return a < b end
@@ -48,6 +56,7 @@ end
 
 -- Gets what a claim's function calls: is(measured, comparison, expected, what of).
 local function compare(a, is, b, what)
+  if a == nil or b == nil then error((what and what .. ": " or "") .. "nothing was measured", 2) end
   a = a == true and 1 or a or 0
   b = b == true and 1 or b or 0
   if not holds(a, is, b) then

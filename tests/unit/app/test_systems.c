@@ -1,6 +1,7 @@
 /* test_systems.c -- every system that the surveys name runs, and is there once. */
 
 #include "app/call.h"
+#include "app/study/sweep.h"
 #include "attn/run/mechanism.h"
 #include "check.h"
 
@@ -37,6 +38,21 @@ TEST(no_system_is_there_twice)
     for (size_t i = 0; system_at(i); i++)
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(system_at(i)->name, system_at(j)->name);
+}
+
+/* The year of a system is that of the card of what runs: the first mechanism that it names. */
+TEST(years_are_those_of_the_cards)
+{
+    for (size_t i = 0; system_at(i); i++) {
+        const Mechanism *m = system_mechanism(system_at(i));
+        char             year[8];
+
+        if (!m || strstr(system_at(i)->runs, "position="))
+            continue;
+        snprintf(year, sizeof(year), "%d", m->year);
+        CHECK(strstr(system_at(i)->cite, year), "%s: %s, but its card says %s", system_at(i)->name,
+              system_at(i)->cite, year);
+    }
 }
 
 /* Both claims where the surveys disagree, one where they agree. */

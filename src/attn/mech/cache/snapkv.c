@@ -380,7 +380,8 @@ const Mechanism mech_snapkv = {
     .formula = "vote_j = sum of the softmax weights of key j in the prompt's last rows\n"
                "C = the `keep` keys with the largest pooled votes\n"
                "A_i = {0..i} in the prompt, later C and {pre..i}\n"
-               "output_i = softmax over A_i of q_i . k_j / sqrt(d), times V",
+               "output_i = softmax over A_i of q_i . k_j / sqrt(d), times V\n"
+               "P: tokens of the prompt",
     .problem = "The cache of a long prompt stays for every token that is generated, and most of "
                "it is hardly read.",
     .idea = "The end of the prompt already attends to what the answer will need: the keys that it "

@@ -488,10 +488,9 @@ const Mechanism mech_streaming_llm = {
                "output = softmax over A (and z, without a value) of Q K^T / sqrt(d), times V",
     .problem = "A window over an endless text fails as soon as the first tokens leave it, because "
                "heads that have nothing to look for put their attention there.",
-    .idea = "The first few tokens stay in the cache for ever, beside the window; or each head "
-            "learns a sink of its own, which needs no token.",
-    .price = "What lies between the sinks and the window is forgotten: the text goes on, the "
-             "memory does not grow.",
+    .idea = "The first few tokens stay in the cache for ever, beside the window.  A learned sink "
+            "(gpt-oss) is one more number in the denominator of each head, and needs no token.",
+    .price = "What lies between the sinks and the window is forgotten.",
     .lesson = "eviction",
     .teaches = "A band and a strip at the left edge.  The cache stays the same however long the "
                "text is.  A learned sink empties the strip: its share leaves the matrix.",

@@ -312,9 +312,9 @@ const Mechanism mech_vertical_slash = {
             "are found once, and all queries then use only these.",
     .price = "Only the last queries vote: what earlier ones need may be missing.  It saves the "
              "prompt, not the tokens after it: decoding reads every key.",
-    .lesson = "patterns",
-    .teaches = "Stripes and slashes over the true map, and on its edges the two profiles that they "
-               "were chosen by.  Every head has lines of its own.",
+    .teaches = "Stripes and slashes over the true map, and on its edges the two profiles that "
+               "they were chosen by.  Every head has lines of its own.  In the paper it is one of "
+               "three patterns, chosen for each head.",
     .classes = CLASS_LP,
     .claim_time = "O(n (v + s))",
     .claim_memory = "O(n (v + s))",

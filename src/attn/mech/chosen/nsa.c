@@ -670,9 +670,9 @@ const Mechanism mech_nsa = {
     .idea = "A blurred view of everything says which blocks are worth reading exactly.  It costs "
             "little, as its weights are needed anyway, and heads that share keys share the choice.",
     .price = "Three softmaxes for each query, and compressed keys beside the cache, which is held "
-             "whole.",
-    .teaches = "A blurred staircase, squares chosen per group, and a band.  No block that is left "
-               "out has more importance than one that was chosen by it.",
+             "whole.  The compressed part still grows with n^2/s.",
+    .teaches = "A blurred staircase, squares chosen per group, and a band.  Every block chosen by "
+               "importance is at least as important as every block left out.",
     .picture = "components",
     .classes = CLASS_LP | CLASS_M,
     .claim_time = "O(n (n/s + k B + w))",

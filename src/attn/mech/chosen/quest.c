@@ -250,7 +250,8 @@ const Mechanism mech_quest = {
               "a step of decoding",
     .formula = "bound[i,u] = sum over c of max(q[i,c] lo[u,c], q[i,c] hi[u,c]) / sqrt(d)\n"
                "A_i = the newest page and those with the largest bounds, budget keys in all\n"
-               "output_i = softmax over A_i of q_i . k_j / sqrt(d), times V",
+               "output_i = softmax over A_i of q_i . k_j / sqrt(d), times V\n"
+               "b = budget; page: keys of a page",
     .problem = "A step of decoding reads the whole cache, though few keys matter to the query.",
     .idea = "Two vectors bound all scores of a page of keys, and the query reads only the pages "
             "whose bounds are largest.",

@@ -306,7 +306,8 @@ const Mechanism mech_linear = {
     .source = "paper, section 3; idiap/fast-transformers linear and causal linear attention",
     .formula = "phi(x) = elu(x) + 1\n"
                "output_i = phi(q_i) sum_j phi(k_j)^T v_j / (phi(q_i) . sum_j phi(k_j) + eps)",
-    .problem = "The softmax needs all n^2 scores before it can be normalised.",
+    .problem = "exp(q . k) does not split into a factor of q and a factor of k, so every one of "
+               "the n^2 scores must be computed.",
     .idea = "A simple positive map of queries and keys replaces the exponential, so keys and "
             "values are summed once for all queries.",
     .price = "The weights are flatter than those of the softmax, so it is hard to pick one "

@@ -441,7 +441,8 @@ const Mechanism mech_performer = {
     .source = "paper; google-research performer/fast_attention/jax/fast_attention.py",
     .formula = "phi(x) = exp(W x - |x|^2/2) / sqrt(M),  x = q or k times d^-1/4\n"
                "output_i = phi(q_i) sum_j phi(k_j)^T v_j / (phi(q_i) . sum_j phi(k_j))",
-    .problem = "The softmax needs all n^2 scores before it can be normalised.",
+    .problem = "exp(q . k) does not split into a factor of q and a factor of k, so every one of "
+               "the n^2 scores must be computed.",
     .idea = "Random features turn each score into a product of two vectors, so keys and values "
             "can be summed first.",
     .price = "The weights carry random noise that falls only slowly with more features.",

@@ -363,14 +363,16 @@ const Mechanism mech_rfa = {
     .formula = "phi(x) = (sin W x, cos W x) / sqrt(D),  x = q or k at unit length\n"
                "output_i = phi(q_i) S_i / max(phi(q_i) . z_i, min_denominator)\n"
                "gated: S_i = g_i S_(i-1) + (1 - g_i) phi(k_i)^T v_i, z_i likewise",
-    .problem = "The softmax needs all n^2 scores, and a decoder must keep all keys.",
+    .problem = "exp(q . k) does not split into a factor of q and a factor of k: all n^2 scores "
+               "must be computed, and a decoder must keep all keys.",
     .idea = "Sines and cosines at random frequencies estimate the softmax of unit vectors, with "
             "a gate that forgets.",
     .price = "The estimate is noisy and can be negative in single cells.",
     .lesson = "kernels",
-    .teaches = "Waves at random frequencies agree where query and key are near: the map is right "
-               "in the mean and can be negative in a cell.  With the gate it fades with distance, "
-               "and forgets at once where g drops.",
+    .teaches = "Waves at random frequencies agree where query and key are near: before the "
+               "division the map is right in the mean, after it only nearly so, and it can be "
+               "negative in a cell.  With the gate it fades with distance, and forgets at once "
+               "where g drops.",
     .classes = CLASS_KR,
     .claim_time = "O(n D d)",
     .claim_memory = "O(n D + D d)",

@@ -458,9 +458,9 @@ const Mechanism mech_checkpointing = {
             "needed.",
     .price = "Up to one more forward pass is computed.",
     .teaches = "The memory of a training step as a saw instead of a triangle: less kept, more "
-               "computed again.  Deep stacks have a U of peaks against k, its bottom near "
-               "sqrt(L c/a) for c bytes of a kept input and a of a layer's activations.  As a is "
-               "far more than c, few layers have their bottom at k = 1.",
+               "computed again.  Deep stacks have a U of peaks against k, its bottom near sqrt(L "
+               "I/A) for I bytes of a kept input and A of a layer's activations.  As A is far "
+               "more than I, in a stack of few layers k = 1 is best.",
     .picture = "grid",
     .classes = CLASS_LAB,
     .claim_time = "O(n^2), the attention inside; one more forward pass",

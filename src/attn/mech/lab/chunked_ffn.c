@@ -269,7 +269,8 @@ const Mechanism mech_chunked_ffn = {
     .source = "paper, section 3",
     .formula = "y_i = act(x_i W1 + b1) W2 + b2, ceil(n/chunks) tokens at a time\n"
                "peak = bytes (n dm + n out + c size f), c = 1 (relu) or 2 (gelu)",
-    .problem = "The inner tensor of the feed-forward layer is the largest of all.",
+    .problem = "Once attention stores no n x n matrix, the inner tensor of the feed-forward layer "
+               "is the largest.",
     .idea = "Tokens are put through in chunks, because they do not need each other there.",
     .price = "Small chunks use the hardware badly, and attention itself gains nothing.",
     .teaches = "The largest tensor of a layer need not exist whole: tokens do not need each other "

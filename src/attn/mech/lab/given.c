@@ -43,8 +43,7 @@ const Mechanism mech_given = {
     .formula = "output = W V, W as the file holds it",
     .problem = "One wants to see what a trained model attends to.",
     .idea = "The weights are taken from a file and applied to the values.",
-    .price = "Nothing is computed about why they are so, and the file must hold all n x m "
-             "weights.",
+    .price = "It does not show how the weights arose, and the file must hold all n x m weights.",
     .teaches = "What a trained model really attends to, to lay beside any mechanism.",
     .classes = CLASS_LAB,
     .claim_time = "-",

@@ -406,9 +406,10 @@ const Mechanism mech_head_pruning = {
     .source = "Michel et al. section 3; Voita et al. 1905.09418",
     .formula = "importance(l,a) = |out without head a of layer l - out| / |out|\n"
                "remove by ascending importance: context_a := 0 before wo",
-    .problem = "Many heads can be removed with little loss.",
+    .problem = "Many heads do little, yet each costs as much as the others.",
     .idea = "Heads are ordered by how much the output changes without them, and the least "
-            "important are removed.",
+            "important are removed.  The gradient of a loss, which Michel et al. take instead, is "
+            "out of scope here.",
     .price = "The importance depends on the data, and removing many heads hurts.",
     .teaches = "Where few heads carry a layer, the curve stays flat while the others go, and rises "
                "when those are touched that the rest relies on.  Weights that are drawn have no "

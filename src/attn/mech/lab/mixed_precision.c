@@ -330,9 +330,9 @@ const Mechanism mech_mixed_precision = {
     .problem = "Numbers of 32 bits take twice the memory and time of those of 16.",
     .idea = "Products are taken in 16 bits, and sums may be kept in 32.",
     .price = "Rounding is coarser, and fp16 overflows above 65504.",
-    .teaches = "bf16 is coarse but never overflows; fp16 is finer, overflows above 65504 and "
-               "turns weights below 2^-25 into zero.  Sums kept wide lose one rounding, sums in "
-               "the format one at each step.",
+    .teaches = "bf16 is coarse but has the range of float32, so it overflows only where float32 "
+               "nearly does; fp16 is finer, overflows above 65504 and turns weights below 2^-25 "
+               "into zero.  Sums kept wide lose one rounding, sums in the format one at each step.",
     .picture = "weights_error_ulps",
     .classes = CLASS_LAB,
     .claim_time = "O(n^2)",

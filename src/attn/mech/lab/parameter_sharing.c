@@ -297,7 +297,7 @@ const Mechanism mech_parameter_sharing = {
     .id = "parameter-sharing",
     .title = "Parameter sharing",
     .authors = "Lan, Chen, Goodman, Gimpel, Sharma, Soricut",
-    .year = 2019,
+    .year = 2020,
     .arxiv = "1909.11942",
     .source = "ALBERT section 3; Universal Transformers 1807.03819; Reformer 2001.04451; "
               "Linformer 2006.04768 section 4",

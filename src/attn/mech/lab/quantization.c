@@ -311,7 +311,8 @@ const Mechanism mech_quantization = {
                "output = softmax(scale Q' K'^T) V'",
     .problem = "Weights and activations take much memory and time to move.",
     .idea = "Numbers are rounded to a few equal steps and kept as small whole numbers.",
-    .price = "Rounding loses detail, and one large outlier makes all steps coarse.",
+    .price = "Rounding loses detail, and one large outlier makes all steps coarse.  The n x n "
+             "weights are not quantised.",
     .teaches = "Rounding spreads an even error of at most half a step over the tensor; the step is "
                "set by the largest number, so one outlier row makes it coarse for all, unless "
                "every row has its own.",
@@ -319,7 +320,7 @@ const Mechanism mech_quantization = {
     .example = "bits=4",
     .classes = CLASS_LAB,
     .claim_time = "O(n^2)",
-    .claim_memory = "O(n^2), N/32 of the bytes",
+    .claim_memory = "O(n^2); q, k, v: N/32 of the bytes",
     .claim_decode = "yes",
     .claim_exponent = 2,
     .values_error = 1.0 / 15, /* half a step of the example's 4 bits */

@@ -459,8 +459,9 @@ const Mechanism mech_clusterformer = {
     .problem = "Windows never join related passages that are far apart.",
     .idea = "Tokens are sorted by the cluster of their content, and windows run over the sorted "
             "order.",
-    .price = "What is near in the text is lost in such a layer, so layers with plain windows "
-             "are needed too.",
+    .price = "What is near in the text is lost in such a layer, so layers with plain windows are "
+             "needed too.  Comparing every token with about sqrt(n) centres takes O(n^1.5); the "
+             "survey claims O(n log n).",
     .lesson = "clusters",
     .teaches = "The window layer is a band of squares; the cluster layer is the same squares "
                "scattered over the sequence, because distance no longer matters.  With rows "

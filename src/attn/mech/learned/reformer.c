@@ -637,8 +637,10 @@ const Mechanism mech_reformer = {
                "get much weight.",
     .idea = "Locality-sensitive hashing (LSH) gives near vectors the same bucket with high "
             "probability, and only tokens of a bucket are compared.",
-    .price = "Near vectors may fall into different buckets, so some large weights are missed, "
-             "and queries must equal keys.",
+    .price = "Near vectors may fall into different buckets, so some large weights are missed, and "
+             "queries must equal keys.  Attention takes O(n block) a round.  Hashing takes O(n^2 "
+             "d/block) with one hash and O(n^1.5 d) with n_buckets2 near the root of 2 n/block; "
+             "the paper claims O(n log n).",
     .lesson = "lsh",
     .teaches = "Sorted by bucket, attention is a block diagonal with one block before it and an "
                "empty diagonal; more rounds fill the pairs that one round missed.  The keys are "

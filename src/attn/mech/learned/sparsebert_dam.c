@@ -404,7 +404,6 @@ const Mechanism mech_sparsebert_dam = {
     .problem = "It is not known which cells of the attention matrix a model needs.",
     .idea = "A mask over distances is learned together with the model, for each head.",
     .price = "A soft mask, as training needs it, is computed in full: only a hard one saves work.",
-    .lesson = "mask",
     .teaches = "A mask that is learned for each head: stripes along the diagonals inside a frame "
                "that is always on.  A small tau turns the grey of a soft mask to black and "
                "white.  A soft mask is computed in full; of a hard one only the open cells are.",

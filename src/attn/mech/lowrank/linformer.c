@@ -316,11 +316,12 @@ const Mechanism mech_linformer = {
                "attention maps.",
     .idea = "Learned matrices project the n keys and values to k slots, and the queries compare "
             "with the slots.",
-    .price = "The length is fixed by the projections, and no causal form is known.",
+    .price = "The length is fixed by the projections.  The paper gives no causal form: each slot "
+             "mixes later tokens.",
     .lesson = "low-rank",
-    .teaches = "A thin strip P times a flat strip F is the whole map: its rank is k however long "
-               "the sequence is.  F mixes positions with signs, so weights can be negative and "
-               "rows need not sum to 1.",
+    .teaches = "A thin strip P times a flat strip F is the whole map: its rank is at most k "
+               "however long the sequence is.  F mixes positions with signs, so weights can be "
+               "negative and rows need not sum to 1.",
     .example = "k=8",
     .classes = CLASS_LR,
     .claim_time = "O(n k)",

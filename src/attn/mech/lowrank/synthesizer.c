@@ -325,7 +325,6 @@ const Mechanism mech_synthesizer_dense = {
     .problem = "It is not clear that tokens must be compared to find good weights.",
     .idea = "Each token makes its whole row of weights from itself alone, by a small network.",
     .price = "The weights cannot depend on the other tokens, and there is a greatest length.",
-    .lesson = "low-rank",
     .teaches = "Attention weights without any comparison of tokens: shuffle all other tokens and a "
                "row does not move.  Columns stand for positions, so there is a greatest length.",
     .claim_memory = "O(n^2)",
@@ -415,7 +414,6 @@ const Mechanism mech_synthesizer_random = {
     .idea = "The weights are a matrix of parameters, the same for every input.",
     .price = "It needs as many parameters as there are pairs of positions, and it cannot react "
              "to the text.",
-    .lesson = "low-rank",
     .teaches = "The same map whatever the input is: how far a fixed mixing of positions gets, at "
                "the price of n^2 parameters.",
     .claim_memory = "O(n^2)",
@@ -570,7 +568,6 @@ const Mechanism mech_synthesizer_factorized_dense = {
     .problem = "A row of n weights from each token needs many parameters.",
     .idea = "Each token makes two short rows, and their products are the long one.",
     .price = "Rows have a comb-like form that not every map can take.",
-    .lesson = "low-rank",
     .teaches = "A row is a b x a grid folded into n columns: a comb of period a whose teeth are "
                "scaled by B.  Two rows of length sqrt(n) stand for one of length n.",
     .picture = "logits",
@@ -695,7 +692,6 @@ const Mechanism mech_synthesizer_factorized_random = {
     .problem = "A free matrix of positions has n^2 parameters.",
     .idea = "The matrix is the product of two narrow ones, before the softmax.",
     .price = "The scores have rank k at most, and they do not react to the text.",
-    .lesson = "low-rank",
     .teaches = "The same map whatever the input is, from 2nk parameters: the logits show stripes "
                "of rank k, and the softmax lifts the rank of the weights again.",
     .picture = "logits",

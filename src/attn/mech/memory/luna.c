@@ -271,15 +271,15 @@ const Mechanism mech_luna = {
     .source = "paper, sections 3.1 and 3.3; fairseq-apollo luna_attention.py",
     .formula = "Y = softmax(scale P K^T) [K V]\n"
                "output = softmax(scale Q Y_K^T) Y_V,  P [l,d]",
-    .problem = "Attention between all tokens is too dear, though few singular values hold most of "
-               "many maps.",
+    .problem = "Attention between all tokens is too expensive, though few singular values hold "
+               "most of many maps.",
     .idea = "A few extra vectors first collect from the sequence, and the tokens then read from "
             "them.",
     .price = "What the few slots do not hold is lost.",
     .lesson = "low-rank",
     .teaches = "A wide strip packs the sequence into a few slots, a tall strip unpacks them: the "
-               "whole map has the rank of the slots.  Causal, the rows' sums are not 1, the "
-               "first rows' least of all.",
+               "whole map has the rank of the slots.  In causal runs rows need not sum to 1; the "
+               "first rows can be farthest from it.",
     .example = "n_p=8",
     .classes = CLASS_M,
     .claim_time = "O(l n)",

@@ -554,11 +554,11 @@ const Mechanism mech_tokenlearner = {
     .arxiv = "2106.11297",
     .source = "paper; google-research/scenic projects/token_learner/model.py",
     .formula = "A = softmax over tokens of (gelu(LN(x) w1) w2)^T,  tokens = A x\n"
-               "fuse: output = B mix(tokens) + x,  B = sigmoid(gelu(LN(x) w1') w2')",
+               "fuse: output = B mix(tokens) + x,  B = sigmoid(gelu(LN(x) w1') w2')\n"
+               "S learned tokens, k in the time; hidden: width of their small network",
     .problem = "Images and videos give more tokens than a model needs.",
     .idea = "A few learned heat maps each blend the input into one new token.",
     .price = "Details that no map picks out are gone for the layers that follow.",
-    .lesson = "low-rank",
     .teaches = "S heat strips over the input, one for each learned token: the layers that follow "
                "run on S tokens instead of n, and attention on S^2 pairs instead of n^2.",
     .picture = "factor_right",

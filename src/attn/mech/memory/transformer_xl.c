@@ -183,7 +183,8 @@ const Mechanism mech_transformer_xl = {
     .problem = "A text is cut into segments, and a segment knows nothing of the one before.",
     .idea = "Keys and values of past segments are kept as memory and attended to again.",
     .price = "Memory costs time in each step, and what is older than the memory is seen only "
-             "through layers.",
+             "through layers.  It needs relative positions (--position xl), since stored keys "
+             "change their distance.",
     .lesson = "recurrence",
     .teaches =
         "A staircase of blocks, each with a band of memory as wide as mem_len on its left.  "

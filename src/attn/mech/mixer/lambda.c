@@ -379,12 +379,13 @@ const Mechanism mech_lambda = {
     .source = "paper, section 3; lucidrains/lambda-networks for the order of axes",
     .formula = "lc = softmax_m(K)^T V,  lp_n = sum_m E[n,m]^T V[m]\n"
                "y_n = q_n^T (lc + lp_n)\n"
-               "the matrix never formed: weights[n,m] = q_n . (Kbar_m + E_nm)",
+               "the matrix never formed: weights[n,m] = q_n . (Kbar_m + E_nm)\n"
+               "b inputs; m: keys that a query sees; k, v: widths of keys and values",
     .problem = "Attention maps over large images do not fit into memory.",
     .idea = "The context is summed into small linear functions, and each query is put through "
             "them.",
-    .price = "A function must be made of each relative position, and no softmax picks a single "
-             "token.",
+    .price = "A position function must be made for every query, and no query has a softmax of its "
+             "own to pick one token.",
     .teaches = "Small k x e matrices instead of a map: one shared by all queries, one of each "
                "position.  The equivalent n x n matrix is signed: vertical stripes by content, "
                "diagonals by position, shared by a whole batch.",

@@ -419,7 +419,8 @@ const Mechanism mech_mlp_mixer = {
     .source = "paper, section 2; official Flax model",
     .formula = "U = (gelu(LN(x)^T w1 + b1) w2 + b2)^T,  out = x + U\n"
                "for one input: U[:,c] = A_c Y[:,c] + const,\n"
-               "               A_c[i,j] = sum_t w1[j,t] g(a_ct) w2[t,i]",
+               "               A_c[i,j] = sum_t w1[j,t] g(a_ct) w2[t,i]\n"
+               "gelu(a) = a g(a), t: hidden tokens",
     .problem = "It is not clear that attention is needed to mix tokens.",
     .idea = "A small network is applied along the tokens, the same for each channel, between "
             "networks along the channels.",

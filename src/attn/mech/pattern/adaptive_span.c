@@ -455,9 +455,9 @@ const Mechanism mech_adaptive_span = {
     .problem = "All heads pay for the longest span, though most look near.",
     .idea = "Each head learns its own span, with a soft edge so that it can be learned.",
     .price = "Tokens outside a span are lost, and a head that looks far saves nothing.",
-    .lesson = "budget",
     .teaches = "Each head is a band as wide as it needs, with an edge that fades over R cells so "
-               "that the width can be learned.  Few heads look far; all other cells are saved.",
+               "that the width can be learned.  Few heads need a long span; the others compute "
+               "only a narrow band.",
     .picture = "mask",
     .example = "ramp=8,z=16",
     .classes = CLASS_FP | CLASS_SP,

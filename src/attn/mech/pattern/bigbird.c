@@ -294,11 +294,12 @@ const Mechanism mech_bigbird = {
                "Q K^T / sqrt(d), times V",
     .problem = "A sparse pattern should still be able to do all that full attention does.",
     .idea = "A window, global tokens and random blocks are put together in blocks of equal size.",
-    .price = "A single far pair is mostly missed and needs a second hop.",
+    .price = "A single far pair is mostly missed and needs more than one hop.",
     .lesson = "globals",
     .teaches = "Three parts: the band near the diagonal; the cross of the global tokens, which "
-               "keeps every pair within two hops; and scattered random cells, which keep paths "
-               "short even without the cross.",
+               "without a causal mask keeps every pair within two hops; and scattered random "
+               "cells, which keep paths short even without the cross.  In a causal run a global "
+               "token hands on only what stands before it.",
     .classes = CLASS_FP | CLASS_M,
     .claim_time = "O(n)",
     .claim_memory = "O(n)",

@@ -255,7 +255,8 @@ const Mechanism mech_etc = {
               "l2l + l2g, one for g2g + g2l)",
     .formula = "X' = [globals, tokens]\n"
                "globals: softmax over globals and tokens; tokens: softmax over globals and window\n"
-               "output = softmax(Q K^T / sqrt(d)) V on those cells",
+               "output = softmax(Q K^T / sqrt(d)) V on those cells\n"
+               "g: globals; r: radius of the window",
     .problem = "Long inputs have a structure, such as sentences or fields, that plain tokens do "
                "not show.",
     .idea = "Extra global tokens stand for parts of the input, and the long tokens see them and "
@@ -266,8 +267,8 @@ const Mechanism mech_etc = {
                "extra tokens, so the strips stand outside the sequence; a hard mask on g2l shows "
                "which tokens each global stands for.",
     .classes = CLASS_FP | CLASS_M,
-    .claim_time = "O(g^2 + g n)",
-    .claim_memory = "O(g^2 + g n)",
+    .claim_time = "O(g^2 + g n + r n)",
+    .claim_memory = "O(g^2 + g n + r n)",
     .claim_decode = "no",
     .claim_exponent = 1,
     .no_causal = "its global tokens see the whole sequence",

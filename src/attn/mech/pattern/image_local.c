@@ -199,7 +199,8 @@ const Mechanism mech_image_local_2d = {
     .arxiv = "1802.05751",
     .source = "paper, section 3.2; survey of Tay et al., section 3.2.2 and figure 3",
     .formula = "A = { key pixel in the rectangle of the query's block:\n"
-               "      h_m rows above, w_m columns to each side }",
+               "      h_m rows above, w_m columns to each side }\n"
+               "m: keys of a rectangle",
     .problem = "In reading order the pixel above is a whole row away.",
     .idea = "A rectangle of queries shares one rectangle of memory around it.",
     .price = "Pixels outside the rectangle are seen only through more layers.",

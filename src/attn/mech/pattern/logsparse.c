@@ -157,7 +157,8 @@ const Mechanism mech_logsparse = {
     .arxiv = "1907.00235",
     .source = "paper, section 4.2; survey of Fournier et al., figure 13",
     .formula = "A = { |i - j| in {0 .. k-1, k-1 + 1, k-1 + 2, k-1 + 4, ...} }",
-    .problem = "A forecast must look far back, but full attention is too dear for long series.",
+    .problem = "A forecast must look far back, but full attention is too expensive for long "
+               "series.",
     .idea = "A query sees the distances 1, 2, 4, 8 and so on, so its keys grow with log n.",
     .price = "Most pairs meet only over several layers.",
     .lesson = "patterns",

@@ -506,7 +506,8 @@ const Mechanism mech_long_short = {
     .source = "paper, section 3; NVIDIA/transformer-ls attention_transformer_ls.py and "
               "model_lib/layer.py (dual_ln: before there, after here)",
     .formula = "P = softmax over tokens of K w_p;  K' = P K,  V' = P V\n"
-               "output = softmax over slots and window of Q [K', K]^T / sqrt(d), times [V', V]",
+               "output = softmax over slots and window of Q [K', K]^T / sqrt(d), times [V', V]\n"
+               "k: keys of the window and slots, together",
     .problem = "A window loses what is far, and a summary loses what is near.",
     .idea = "Each query sees a window of single keys and a few mixtures of all keys in the same "
             "softmax.",

@@ -222,15 +222,18 @@ const Mechanism mech_longformer = {
     .source = "paper, section 3.1; allenai/longformer longformer.py (both parts over sqrt(d))",
     .formula = "A = window + rows and columns of the global tokens G\n"
                "rows outside G: softmax over A of Q K^T / sqrt(d), times V\n"
-               "rows of G: the same with their own Q', K', V'",
+               "rows of G: the same with their own Q', K', V'\n"
+               "k: keys of the window; m: global tokens",
     .problem = "Document models need thousands of tokens, and a window alone loses the overview.",
     .idea = "A window for all tokens is joined by a few global tokens that see all and are seen "
             "by all.",
     .price = "Far tokens that are not global meet only through the few global ones or many "
              "layers.",
     .lesson = "globals",
-    .teaches = "A band plus a cross for each global token: two hops join any pair.  The cross's "
-               "rows may come from projections of their own; its columns never do.",
+    .teaches = "A band plus a cross for each global token: without a causal mask two hops join "
+               "any pair.  In a causal run a global token hands on only what stands before it: "
+               "the first token is only a sink.  The cross's rows may come from projections of "
+               "their own; its columns never do.",
     .classes = CLASS_FP | CLASS_M,
     .claim_time = "O(n (k + m))",
     .claim_memory = "O(n (k + m))",

@@ -314,7 +314,8 @@ const Mechanism mech_memory_compressed = {
     .arxiv = "1801.10198",
     .source = "paper, section 4.2.3 (T-DMCA); tensor2tensor multihead_self_attention_reduced",
     .formula = "K' = conv(K), V' = conv(V), kernel and stride f\n"
-               "output = softmax(Q K'^T / sqrt(d)) V'",
+               "output = softmax(Q K'^T / sqrt(d)) V'\n"
+               "n_c = n/f: keys that are left",
     .problem = "Summaries of many documents need inputs of more than ten thousand tokens.",
     .idea = "A strided convolution shortens keys and values before attention compares them.",
     .price = "Tokens within one stride are blended, and the cost stays quadratic, divided by "

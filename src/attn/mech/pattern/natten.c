@@ -315,8 +315,8 @@ const Mechanism mech_natten = {
               "tiles: sliding tile attention 2502.04507",
     .formula = "A = { j: along every axis j is one of the kernel places nearest to i }\n"
                "output = softmax over A of Q K^T / sqrt(d), times V",
-    .problem = "A window over an image or a video that is cut at the border leaves the tokens "
-               "there with fewer keys, and blocks leave them with the wrong ones.",
+    .problem = "A window that is cut at the border of an image leaves border tokens with fewer "
+               "keys; fixed blocks leave them with keys on one side only.",
     .idea = "Each token sees the kernel places around it along every axis, and near a border "
             "the window moves inwards instead of being cut.",
     .price = "The context of one layer is a box of fixed size; a query at the border no longer "

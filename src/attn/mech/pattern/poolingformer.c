@@ -371,11 +371,12 @@ const Mechanism mech_poolingformer = {
     .authors = "Zhang et al.",
     .year = 2021,
     .arxiv = "2105.04371",
-    .source = "paper, section 3; survey of Tay et al., table 1 (no official code was found)",
+    .source = "abstract and secondary descriptions; survey of Tay et al., table 1 (no official "
+              "code was found)",
     .formula = "y = softmax over the window of Q K^T / sqrt(d), times V\n"
                "z = softmax over near cells of Q pool(K)^T / sqrt(d), times pool(V)\n"
                "output = y + z",
-    .problem = "A wide window is dear, and a narrow one sees too little.",
+    .problem = "A wide window is too expensive, and a narrow one sees too little.",
     .idea = "A first level looks at near keys one by one, a second at a wider range of pooled "
             "keys.",
     .price = "Far keys are seen only as averages of several tokens.  The two outputs are added, so "
@@ -383,7 +384,9 @@ const Mechanism mech_poolingformer = {
     .row_sum = "two softmaxes are added",
     .lesson = "patterns",
     .teaches = "A sharp band inside wide blurred steps: the second level sees far for little, "
-               "because one key stands for many tokens.",
+               "because one key stands for many tokens.  In the paper the second level reads the "
+               "output of the first (level2=sequential).  The default reads q, k, v, so that the "
+               "weights stay exact (ours).",
     .picture = "weights",
     .classes = CLASS_FP | CLASS_M,
     .claim_time = "O(n)",

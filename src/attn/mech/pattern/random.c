@@ -117,7 +117,8 @@ const Mechanism mech_random = {
     .idea = "Each query gets a few keys drawn at random, and a random graph is short to cross.",
     .price = "The draw does not know the content, so most keys that matter are missed.",
     .lesson = "globals",
-    .teaches = "Salt and pepper: no locality, yet any two tokens are a few hops apart.",
+    .teaches = "Salt and pepper: no locality, yet most tokens are a few hops apart.  About e^-r "
+               "of the keys are drawn by no query, and reach no token but themselves.",
     .classes = CLASS_FP,
     .claim_time = "O(n r)",
     .claim_memory = "O(n r)",

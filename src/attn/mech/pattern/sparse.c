@@ -129,7 +129,7 @@ const Mechanism mech_sparse_strided = {
     .arxiv = "1904.10509",
     .source = "paper, section 4.3; openai/sparse_attention attention.py for the local set",
     .formula = "A = { |i - j| < s } + { (i - j) mod s = 0 },  s = sqrt(n)",
-    .problem = "Full attention is too dear for images and sound of many thousand steps.",
+    .problem = "Full attention is too expensive for images and sound of many thousand steps.",
     .idea = "Each query sees its near past and every s-th key, so that two layers join any pair.",
     .price = "A pair that is neither near nor a multiple of the stride apart needs two steps.",
     .lesson = "patterns",

@@ -179,12 +179,13 @@ const Mechanism mech_star = {
     .arxiv = "1902.09113",
     .source = "survey of Fournier et al., figure 10 (default); paper, section 3 (ring, mean)",
     .formula = "A = { i = 0 or j = 0 } + { |i - j| <= floor(window / 2) }",
-    .problem = "On short texts most of the pairs of full attention are of no use.",
+    .problem = "Full attention joins every pair, which is quadratic and needs much data to learn.",
     .idea = "Each token sees its neighbours and one relay token, and the relay sees all tokens.",
     .price = "Everything far away must pass through the one relay.",
     .lesson = "globals",
     .teaches = "A thin band and one full row and column: through the relay any two tokens are at "
-               "most two hops apart.",
+               "most two hops apart, unless the run is causal.  A causal relay stands first and "
+               "sees only itself, so it hands nothing on.",
     .classes = CLASS_FP,
     .claim_time = "O(n)",
     .claim_memory = "O(n)",

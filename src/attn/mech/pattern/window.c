@@ -142,8 +142,8 @@ const Mechanism mech_dilated = {
     .formula = "A = { j = i + t delta, |t| <= floor(window / 2) }",
     .problem = "A window of few keys reaches only a few tokens far.",
     .idea = "The keys of the window are spread out with equal gaps between them.",
-    .price = "What lies in the gaps is not seen, and within one head tokens of different phase "
-             "never meet.",
+    .price = "What lies in the gaps is not seen, and within one head tokens whose positions "
+             "differ by no multiple of the dilation never meet.",
     .lesson = "patterns",
     .teaches =
         "Parallel diagonals: the same number of cells reaches further, but tokens of different "
@@ -226,7 +226,7 @@ const Mechanism mech_cascade = {
     .arxiv = "2002.06170",
     .source = "survey of Fournier et al., figure 12",
     .formula = "A_l = { |i - j| < b m^l } in layer l = 0, 1, ...",
-    .problem = "It is not known beforehand how wide a window a layer needs.",
+    .problem = "Low layers rarely need a wide view, yet full attention gives it to all of them.",
     .idea = "The window grows by a constant factor from layer to layer, so that low layers look "
             "near and high ones far.",
     .price = "The high layers approach the price of full attention.",

@@ -82,7 +82,8 @@ const Mechanism mech_deltanet = {
     .authors = "Yang, Wang, Zhang, Shen, Kim",
     .year = 2024,
     .arxiv = "2406.06484",
-    .source = "paper, section 3; fla-org/flash-linear-attention delta_rule",
+    .source = "Schlag et al. 2021, arXiv 2102.11174 (the delta rule); paper, section 3; "
+              "fla-org/flash-linear-attention delta_rule",
     .formula = "S_i = S_{i-1} + beta_i k_i^T (v_i - k_i S_{i-1})\n"
                "output_i = scale q_i S_i",
     .problem = "Linear attention only adds: a key that is written twice returns the sum of both "
@@ -91,9 +92,9 @@ const Mechanism mech_deltanet = {
             "returns and the new value is written.",
     .price = "Each write depends on the writes before it, so a chunk of tokens needs a triangular "
              "system to be solved.",
-    .teaches = "Where a key is written again its old column of A ends, and recall of the first "
-               "value turns to the cosine of both.  Orthogonal keys are all recalled; surprise "
-               "marks what the state did not know.",
+    .teaches = "Where a key is written again its old column of A ends, and the state returns the "
+               "new value: recall of the old one is only the cosine of the two values.  "
+               "Orthogonal keys are all recalled; surprise marks what the state did not know.",
     .picture = "weights",
     .classes = CLASS_RC | CLASS_KR,
     .claim_time = "O(n d e)",

@@ -211,13 +211,13 @@ const Mechanism mech_log_linear = {
                "level(i,j) = binary digits of (i xor j)\n"
                "lambda = softplus(base (u W))",
     .problem = "One state of fixed size holds a long past as badly as a short one.",
-    .idea = "The past is cut into runs whose lengths double, as in a Fenwick tree, and each run "
+    .idea = "The past is cut into runs of 1, 2, 4, ... tokens, as in a Fenwick tree, and each run "
             "has a state of its own: near tokens are kept finely, far ones coarsely.",
     .price = "Memory and each step grow by the logarithm of the length.",
     .lesson = "forgetting",
     .teaches = "Coloured by level the triangle falls into squares that double away from the "
-               "diagonal.  The number of states that a token reads is the number of set bits of "
-               "its position.",
+               "diagonal.  Besides itself, a token reads one state for each set bit of its "
+               "position.",
     .picture = "levels",
     .classes = CLASS_RC | CLASS_KR,
     .claim_time = "O(n log n)",

@@ -187,8 +187,8 @@ const Mechanism mech_mamba2 = {
              "forgotten, for all channels of a head.",
     .lesson = "forgetting",
     .teaches = "Queries times keys under a mask of products of gates.  Any block below the "
-               "diagonal has a rank of at most d.  Where the step is large the gate is small: the "
-               "two curves move together.",
+               "diagonal has a rank of at most d.  The gate falls where the step rises: the two "
+               "curves mirror each other.",
     .picture = "weights",
     .classes = CLASS_RC | CLASS_KR,
     .claim_time = "O(n d e)",

@@ -152,13 +152,13 @@ const Mechanism mech_retnet = {
     .formula = "S_i = gamma S_{i-1} + k_i^T v_i\n"
                "output_i = scale q_i S_i\n"
                "A_ij = scale gamma^(i-j) q_i . k_j",
-    .problem = "Linear attention adds every token to one sum, so old tokens crowd out new ones, "
-               "and a softmax needs all keys again for each new token.",
+    .problem = "Linear attention adds every token to one sum, so old tokens crowd out new ones.",
     .idea = "Each head multiplies its state by a fixed factor below 1 at every token: near tokens "
             "count more, and a few heads remember long.",
     .price = "How long a head remembers is fixed before any text is read.",
     .teaches = "A triangle per head whose band along the diagonal widens from head to head.  The "
-               "span line is nearly straight: the head decides it, not the data.",
+               "span line is nearly straight: the head decides it, not the data.  The paper also "
+               "rotates q and k (xPos); --position rope is the plain rotation.",
     .picture = "weights",
     .classes = CLASS_RC | CLASS_KR,
     .claim_time = "O(n d e)",

@@ -297,8 +297,9 @@ const Mechanism mech_rwkv7 = {
                "in all channels alike.",
     .idea = "What is removed, what is written, and how fast every channel fades or learns are "
             "vectors of their own.",
-    .price = "Updating its state costs half as much again as under a delta rule: it is read, "
-             "faded, cleared and written.  Two more vectors of each token must be computed.",
+    .price = "Updating and reading its state costs half as much again as under a delta rule: it "
+             "is read, faded, cleared and written.  Computing the decay and the rate of a token "
+             "costs about half as much as that.",
     .lesson = "forgetting",
     .teaches = "Removal and written keys as two strips: where they differ the state is edited, not "
                "overwritten.  Channels with a decay near 1 are its long-term memory.",

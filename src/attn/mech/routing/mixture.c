@@ -57,7 +57,8 @@ const Mechanism mech_switch = {
                "y_i = p_i[e] FFN_e(x_i) while expert e has room, else 0",
     .problem = "A larger feed-forward layer helps, but each token pays for all of it.",
     .idea = "A router sends each token to one of many experts.",
-    .price = "Memory grows with the experts, and tokens beyond an expert's capacity are dropped.",
+    .price = "Memory grows with the experts, and tokens beyond an expert's capacity are dropped: "
+             "such a token keeps only its residual.",
     .teaches = "One expert for each token, so the layer costs as much as one expert however many "
                "there are.  A popular expert fills up: the later tokens it is the first choice of "
                "are dropped, while slots elsewhere stay empty.",

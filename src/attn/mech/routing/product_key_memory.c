@@ -484,8 +484,9 @@ const Mechanism mech_product_key_memory = {
     .source = "paper, section 3; facebookresearch/XLM model/memory (memory, query, utils)",
     .formula = "s1 = K1 q1,  s2 = K2 q2;  slot (p, r) has the score s1_p + s2_r\n"
                "best knn of (best knn of s1) x (best knn of s2) = best knn of all n_keys^2\n"
-               "output = sum over heads of softmax(best / temperature) values",
-    .problem = "A large memory makes a model better, but searching all its slots is dear.",
+               "output = sum over heads of softmax(best / temperature) values\n"
+               "k: numbers of a query; M = n_keys^2",
+    .problem = "A large memory makes a model better, but searching all its slots is too expensive.",
     .idea = "Each slot's key is a pair of half keys, so the best slots are found from two short "
             "lists.",
     .price = "Many slots may never be read, and the values take much memory.",
