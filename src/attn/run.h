@@ -274,7 +274,7 @@ const View *run_view(const Run *run, const char *name);
 bool run_failed(const Run *r); /* also true once cancelled */
 void run_fail(Run *r, ErrorCode code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void run_warn(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Of a causal run, why its rows know of later tokens: "the lines are chosen by the last queries". */
+/* Why rows of a causal run know of later tokens: "the lines are chosen by the last queries". */
 void run_looks_ahead(Run *r, const char *why);
 /* What is in order, but may not be what the user thinks; once, however often it is noted. */
 void run_note(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

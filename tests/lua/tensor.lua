@@ -136,7 +136,8 @@ case("leading axes that are lacking are repeated", function()
     { { 4.0, 3.0 }, { 5.0, 4.0 } } })
   check.same((attn.tensor { 1, 1, 1, 2 } + stack).shape, { 1, 2, 2, 2 })
   equal((attn.tensor { 1, 1, 1, 2 } + stack):get(0, 1, 0, 1), 6.0)
-  raises("[3,2] and [2,3,3] differ", function() return attn.tensor { 3, 2 } + attn.tensor { 2, 3, 3 } end)
+  raises("[3,2] and [2,3,3] differ",
+    function() return attn.tensor { 3, 2 } + attn.tensor { 2, 3, 3 } end)
 end)
 
 -- Four axes of different extents are halved, and their first axis is left out, piece by piece.
