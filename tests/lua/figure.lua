@@ -185,8 +185,8 @@ case("presets, commands, what a position does", function()
   local effect = assert(attn.figure { position_effect = with, head = 1 })
   equal(#effect, 5)
   local text = effect:text { width = 150 }
-  for _, title in ipairs { "weights without T5 buckets", "weights with T5 buckets",
-    "bias added by T5 buckets", "position buckets" } do
+  for _, title in ipairs { "Weights without T5 buckets", "Weights with T5 buckets",
+    "Bias added by T5 buckets", "Position buckets" } do
     assert(text:find(title, 1, true), title)
   end
   assert(with:view("bias"):allclose(with:view("position_bias"), 0, 0))
@@ -285,9 +285,9 @@ case("axes of a sweep's numbers", function()
     return attn.figure { panels = { { sweep = decoded(), cost = cost } } }:text { width = 80 }
   end
   assert(text("decode.decode_flops"):find("FLOPs of a decoding step over n", 1, true))
-  assert(text("decode.step_ms"):find("time of a decoding step over n", 1, true))
+  assert(text("decode.step_ms"):find("Time of a decoding step over n", 1, true))
   local bytes = text "decode.state_bytes"
-  assert(bytes:find("cache over n", 1, true) and bytes:find("%d+Ki") and not bytes:find("%d+k"))
+  assert(bytes:find("Cache over n", 1, true) and bytes:find("%d+Ki") and not bytes:find("%d+k"))
   assert(text("gpu.activity.busy_ms"):find("gpu activity busy (ms)", 1, true))
 end)
 

@@ -23,6 +23,7 @@
 #include "app/program.h"
 #include "app/scripts.h"
 #include "app/study/sweep.h"
+#include "core/shortage.h"
 
 #define SYNC_SECONDS 1.0
 #define TELL_SECONDS 0.5
@@ -248,6 +249,7 @@ static bool sweep_point(SweepRun *s, const SweepPoint *point, double deadline, T
     WordList         words = { 0 };
     Child            child = { .err = -1 };
     Text             output = { 0 };
+    int64_t          refused = shortage_count();
     char             why[500];
     bool             ok = sweep_words(spec, point, &words, err) && words_end(&words, err);
 
@@ -259,6 +261,8 @@ static bool sweep_point(SweepRun *s, const SweepPoint *point, double deadline, T
         ok = error_set(err, ERR_CANCELLED, "stopped");
     else if (ok && !child.late && !WIFSIGNALED(child.status) && is_record(&output))
         compose(spec, point, &child, output.data, output.length - 1, line);
+    else if (ok && shortage_count() > refused) /* not the child's fault */
+        ok = error_set(err, ERR_NOMEM, "not enough memory for a record");
     else if (ok)
         refuse_point(spec, point, &child, reason(&child, why, sizeof(why)), why, line);
     child_end(&child);

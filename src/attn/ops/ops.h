@@ -207,8 +207,9 @@ typedef struct Ops Ops;
 const Ops *ops_cpu(void);
 
 /* Before the host reads what an operation made, or writes what one may still read: operations
- * of another device may be under way.  A run with views waits after each of them by itself.  reads: what for, static, for
- * records; NULL: only for a clock.  Fails the run when one of them failed. */
+ * of another device may be under way.  A run with views waits after each of them by itself.
+ * reads: what for, static, for records; NULL: only for a clock.  Fails the run when one of them
+ * failed. */
 void op_wait(Run *r, const char *reads);
 
 /* In preparation: the host has written this, in the run's arena, and operations will read it.  A

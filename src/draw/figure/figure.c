@@ -100,10 +100,20 @@ void panel_init_plot(Panel *panel, Plot *plot, const char *title)
     snprintf(panel->title, sizeof(panel->title), "%s", title);
 }
 
+/* "window(5) + cols(2)" begins with code. */
+static bool is_call(const char *text)
+{
+    while (isalnum((unsigned char)*text) || *text == '-' || *text == '_')
+        text++;
+    return *text == '(';
+}
+
 void title_capital(char *title)
 {
     while ((unsigned char)*title >= 0x80 || *title == ' ') /* a sign */
         title++;
+    if (is_call(title))
+        return;
     if (islower((unsigned char)title[0]) && (islower((unsigned char)title[1]) || title[1] == '-'))
         *title = (char)toupper((unsigned char)*title);
 }

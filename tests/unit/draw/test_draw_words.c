@@ -406,11 +406,11 @@ TEST(titles_begin_with_a_capital_letter)
         { "roofline", "Roofline" },     { "\u2020 output error", "\u2020 Output error" },
         { "top-k", "Top-k" },           { "q\u00B7k under the mask", "q\u00B7k under the mask" },
         { "b = 4", "b = 4" },           { "1 hash", "1 hash" },
-        { "", "" },
+        { "", "" },                     { "window(5) + cols(2)", "window(5) + cols(2)" },
     };
     char text[64];
 
-    for (int k = 0; k < 7; k++) {
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
         snprintf(text, sizeof(text), "%s", cases[k][0]);
         title_capital(text);
         assert_string_equal(text, cases[k][1]);
