@@ -3,21 +3,6 @@ local function cache(word)
     return { word .. ":cache", input = "sample:induction.safetensors", layer = 1, head = 1 }
 end
 
-local exact = { "full", input = "sample:induction.safetensors", layer = 1 }
-
--- Mean share of the exact weights of head 1 that lies on the pairs of a run.
-local function kept(run, exact)
-    local shared = select(3, run.size("connectivity")) == 1
-    local sum = 0
-    for q = 0, run.n - 1 do
-        local weights = exact.row("weights", q, 1)
-        for k, cell in ipairs(run.row("connectivity", q, shared and 0 or 1)) do
-            sum = sum + (cell > 0 and weights[k] or 0)
-        end
-    end
-    return sum / run.n
-end
-
 -- Keys that the last query finds in the cache.
 local function held(run)
     local count = 0
@@ -70,10 +55,10 @@ return {
             ]],
             show = cache("streaming-llm(window=12,sinks=4)"),
             runs = { window = { "window(window=31)", input = "sample:induction.safetensors",
-                layer = 1 }, exact = exact },
+                layer = 1 } },
             now = function(s)
                 return ("this head keeps %s, with the window %s"):format(
-                    percent(kept(s[1], s.exact)), percent(kept(s.window, s.exact)))
+                    percent(s[1].kept(1)), percent(s.window.kept(1)))
             end,
             ask = {
                 "Why are just these worth four places?",
@@ -97,10 +82,10 @@ return {
             ]],
             show = cache("h2o(heavy=8,recent=7)"),
             runs = { stream = { "streaming-llm(window=12,sinks=4)",
-                input = "sample:induction.safetensors", layer = 1 }, exact = exact },
+                input = "sample:induction.safetensors", layer = 1 } },
             now = function(s)
                 return ("this head keeps %s, with sinks and window %s"):format(
-                    percent(kept(s[1], s.exact)), percent(kept(s.stream, s.exact)))
+                    percent(s[1].kept(1)), percent(s.stream.kept(1)))
             end,
             ask = {
                 "Some columns end in the middle. Does such a key come back?",

@@ -5,19 +5,6 @@ end
 
 local function run(word) return { word, input = "sample:induction.safetensors", layer = 1 } end
 
--- Mean share of the exact weights of head 1 that lies on the pairs of a run.
-local function kept(run, exact)
-    local shared = select(3, run.size("connectivity")) == 1
-    local sum = 0
-    for q = 0, run.n - 1 do
-        local weights = exact.row("weights", q, 1)
-        for k, cell in ipairs(run.row("connectivity", q, shared and 0 or 1)) do
-            sum = sum + (cell > 0 and weights[k] or 0)
-        end
-    end
-    return sum / run.n
-end
-
 return {
     title = "Why top-k beats a window",
     summary = "Eight keys are enough for a row, if they are the right ones. Finding them is work.",
@@ -55,21 +42,20 @@ return {
                 token itself. Most of the mass of this head is further away.
             ]],
             show = head("window(window=15):weights"),
-            runs = { exact = run("full") },
             task = "press p and widen the window: keep 95 % of this head's mass in at most 80 % of "
                 .. "the pairs",
             done = function(s)
-                return kept(s[1], s.exact) >= 0.95 and s[1].pairs / 4656 <= 0.8
+                return (s[1].kept(1) or 0) >= 0.95 and s[1].pairs / 4656 <= 0.8
             end,
             solution = head("window(window=95):weights"),
             now = function(s)
-                return ("kept %s, with %s of the pairs"):format(percent(kept(s[1], s.exact)),
+                return ("kept %s, with %s of the pairs"):format(percent(s[1].kept(1)),
                     percent(s[1].pairs / 4656))
             end,
             hint = "It must reach 47 tokens back, so 2 x 47 + 1.",
             explain = function(s)
                 return ("It keeps %s, for %s of the pairs. Most of these pairs are there only to "
-                    .. "reach one far key."):format(percent(kept(s[1], s.exact)),
+                    .. "reach one far key."):format(percent(s[1].kept(1)),
                     percent(s[1].pairs / 4656))
             end,
         },
@@ -77,10 +63,10 @@ return {
             title = "Eight keys, the best",
             text = "Top-k reads the 8 keys with the largest scores, near or far.",
             show = head("topk(k=8):weights"),
-            runs = { window = run("window(window=15)"), exact = run("full") },
+            runs = { window = run("window(window=15)") },
             now = function(s)
                 return ("this head keeps %s\nin a window of as many pairs %s"):format(
-                    percent(kept(s[1], s.exact)), percent(kept(s.window, s.exact)))
+                    percent(s[1].kept(1)), percent(s.window.kept(1)))
             end,
             ask = {
                 "Can any other 8 keys of a row keep more of its mass?",
@@ -123,10 +109,9 @@ return {
                 They bound the page's best score. Each row reads the 4 most promising pages.
             ]],
             show = head("quest:weights"),
-            runs = { exact = run("full") },
             now = function(s)
                 return ("this head keeps %s with %s of the pairs"):format(
-                    percent(kept(s[1], s.exact)), percent(s[1].pairs / 4656))
+                    percent(s[1].kept(1)), percent(s[1].pairs / 4656))
             end,
             ask = {
                 "n keys in pages of 4: how many bounds are computed for a query?",

@@ -91,10 +91,11 @@ bool call_keep_words(const char *line, const WordRule *rule, Text *out, Error *e
 /* "--csv=x" and "-q": of the option's own flag or letter. */
 static bool is_named(const Option *option, const char *word)
 {
-    size_t length = strcspn(word + 2, "=");
+    size_t length;
 
-    if (word[0] == '-' && word[1] != '-')
+    if (word[1] != '-')
         return word[1] && option->letter == word[1];
+    length = strcspn(word + 2, "=");
     return strlen(option->flag) == length && !strncmp(option->flag, word + 2, length);
 }
 

@@ -478,10 +478,28 @@ static int fact_size(lua_State *L)
     return 3;
 }
 
+/* kept(head): mass of one head; nil: it has none.  [-0, +1, v] */
+static int fact_kept(lua_State *L)
+{
+    const Run *run = result_of(L)->run;
+    int64_t    head = check_index(L, 1, run->h, "head");
+    Quality    all, *by_head = lua_newuserdatauv(L, (size_t)run->h * sizeof(*by_head), 0);
+    Error      err = ERROR_INIT;
+
+    if (!quality_measure_rows(run, 0, &all, by_head, &err))
+        return luaL_error(L, "%s", err.text);
+    if (by_head[head].mass_mean.valid)
+        lua_pushnumber(L, by_head[head].mass_mean.value);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
 static void set_functions(lua_State *L, int box, int index)
 {
     static const luaL_Reg functions[] = {
-        { "value", fact_value }, { "row", fact_row }, { "size", fact_size }, { NULL, NULL }
+        { "value", fact_value }, { "row", fact_row }, { "size", fact_size }, { "kept", fact_kept },
+        { NULL, NULL }
     };
 
     for (const luaL_Reg *f = functions; f->name; f++) {
@@ -573,7 +591,7 @@ static int fact_missing(lua_State *L)
         "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "device",
         "precision", "flops", "bytes", "stages", "pairs", "density", "mass", "mass_min", "error",
         "variation", "time", "memory", "figures", "view", "head", "sorted", "query", "key",
-        "value", "row", "size", "loss", "own", "kl", "agreement", NULL
+        "value", "row", "size", "kept", "loss", "own", "kl", "agreement", NULL
     };
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
     const char *nearest = known[0];

@@ -150,6 +150,32 @@ TEST(functions_see_the_runs)
     lesson_free(lesson);
 }
 
+TEST(the_mass_of_a_head_is_one_of_those_that_mass_is_the_mean_of)
+{
+    Error      err = ERROR_INIT;
+    LessonPlay play = { .facts = { .count = 0 } };
+    Lesson    *lesson = read_text(
+        HEAD "show = { 'window(window=3)', n = 16, d = 4, heads = 2 }, "
+             "runs = { rank = { 'linformer(k=4)', n = 16, d = 4 } }, "
+             "now = function(s) local a, b = s[1].kept(0), s[1].kept(1) "
+             "return ('%s %s %s %s'):format(a ~= b, math.abs(a + b - 2 * s[1].mass) < 1e-6, "
+             "s.rank.mass, s.rank.kept(0)) end, "
+             "task = 'do', solution = { 'window(window=5)', n = 16, d = 4, heads = 2 }, "
+             "done = function(s) return s[1].kept(2) > 0 end" TAIL, &err);
+    bool       done;
+    Text       text = { 0 };
+
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
+    CHECK(lesson_text(lesson, &lesson->steps[0].now, &play.facts, &text, &err), "%s", err.text);
+    assert_string_equal(text_str(&text), "true true nil nil");
+    assert_false(lesson_task_done(lesson, 0, &play.facts, &done, &err));
+    assert_non_null(strstr(err.text, "head"));
+    lesson_play_free(&play);
+    text_free(&text);
+    lesson_free(lesson);
+}
+
 TEST(a_task_that_is_never_judged_is_an_error)
 {
     Error      err = ERROR_INIT;
