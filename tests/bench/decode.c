@@ -9,7 +9,11 @@
  * With one thread both are processor time, which other programs disturb little.
  *
  *     build/tests/bench/decode [rounds [threads [mechanism]]]
+ *
+ * FETCH=0 or 1 in the environment: whether loops fetch rows ahead (kernel_fetches), whatever the
+ * processor.
  */
+#include "attn/cpu/simd/kernel.h"
 #include "attn/run.h"
 #include "core/rng.h"
 #include "core/threads.h"
@@ -175,8 +179,11 @@ int main(int argc, char **argv)
     int            rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
     int            threads = argc > 2 && atoi(argv[2]) == 1 ? 1 : 2;
     const char    *only = argc > 3 ? argv[3] : NULL;
+    const char    *fetch = getenv("FETCH");
     Bench          bench;
 
+    if (fetch && kernel_at(0))
+        kernel_fetches = atoi(fetch) != 0;
     now = threads == 1 ? clock_cpu : clock_wall;
     if (!bench_init(&bench, threads)) {
         fprintf(stderr, "decode: not enough memory for %d keys\n", KEYS);

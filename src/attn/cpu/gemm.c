@@ -73,6 +73,15 @@ typedef struct Job {
     int64_t       blocks, rows; /* per head; of a block */
 } Job;
 
+/* Threads for the product; NULL where it is done before a second one is awake: a step of decoding
+ * multiplies one row a head. */
+static Threads *threads_of(const Job *job)
+{
+    bool alone = tensor_count(job->c) * job->a->shape[job->ta ? 1 : 2] <= ALONE;
+
+    return alone ? NULL : job->run->threads;
+}
+
 static void gemm_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
@@ -146,14 +155,8 @@ static void gemm_wide(Job *job)
     job->work = cpu_scratch(r, threads_count(r->threads) * TILE_INNER,
                             (GEMM_ROWS + TILE_COLS) * (int64_t)sizeof(double));
     if (job->work)
-        threads_run(r->threads, tiles, gemm_item_wide, job);
+        threads_run(threads_of(job), tiles, gemm_item_wide, job);
     arena_release(r->arena, mark);
-}
-
-/* Done before a second thread is awake: a step of decoding multiplies one row a head. */
-static bool is_alone(const Tensor *a, bool ta, const Tensor *c)
-{
-    return tensor_count(c) * a->shape[ta ? 1 : 2] <= ALONE;
 }
 
 void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
@@ -171,8 +174,7 @@ void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
     if (c->dtype == DT_F64)
         gemm_wide(&job);
     else
-        threads_run(is_alone(a, ta, c) ? NULL : r->threads, c->shape[0] * job.blocks, gemm_item,
-                    &job);
+        threads_run(threads_of(&job), c->shape[0] * job.blocks, gemm_item, &job);
 }
 
 /* Products with a long inner axis: projections along the sequence.

@@ -6,6 +6,8 @@
 
 #include "attn/cpu/simd/kernel.h"
 
+bool kernel_fetches;
+
 static const char *const names[] = { "avx512", "avx2", "generic" };
 #define NAMES 3
 
@@ -38,6 +40,7 @@ static void find_kernels(void)
         found.kernel[found.count++] = &kernel_avx512;
     if (best <= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         found.kernel[found.count++] = &kernel_avx2;
+    kernel_fetches = __builtin_cpu_is("intel");
 #endif
     (void)best;
     found.kernel[found.count++] = &kernel_generic;

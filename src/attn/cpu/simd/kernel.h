@@ -209,6 +209,10 @@ const Kernel *kernel_at(int index);
 /* The value of ATTNSCOPE_ISA if no kernel has this name; else NULL. */
 const char *kernel_unknown(void);
 
+/* This processor gains from dots_pair and dots_squares that fetch rows ahead: Intel does, AMD's
+ * Zen 4 loses (docs/performance.md).  Set by the first kernel_at; results do not depend on it. */
+extern bool kernel_fetches;
+
 extern const Kernel kernel_generic;
 #if defined(__x86_64__)
 extern const Kernel kernel_avx2, kernel_avx512;

@@ -18,7 +18,7 @@
 #define SCORE_DEPTH 64
 #define FINE_DEPTH 16
 /* Floats beyond those that are read, to prefetch where rows lie one below the other: the hardware
- * begins anew with every page. */
+ * begins anew with every page.  Loops with a `fetch` ask kernel_fetches. */
 #define AHEAD 1024
 
 INLINE Vec vec_load(const float *p)
@@ -332,14 +332,12 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
 }
 
 /* Two queries that read the same keys: each key is read once. */
-static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, int64_t ldk,
-                                 const int32_t *keys, int64_t count, int64_t d, float *s,
-                                 int64_t lds)
+INLINE void dots_pair(const float *q, int64_t ldq, const float *k, int64_t ldk,
+                      const int32_t *keys, int64_t count, int64_t d, const bool fetch, float *s,
+                      int64_t lds)
 {
     enum { GROUP = 4 };
     int64_t x = 0, whole = d - d % WIDTH;
-    bool    neighbours = count > 0 && keys[count - 1] - keys[0] == count - 1;
-    int64_t ahead = neighbours ? AHEAD : 0;
 
     for (; x + GROUP <= count; x += GROUP) {
         const float *row[GROUP];
@@ -355,7 +353,8 @@ static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, in
             UNROLL for (int g = 0; g < GROUP; g++) {
                 Vec now = vec_load(row[g] + t);
 
-                __builtin_prefetch(row[g] + t + ahead);
+                if (fetch)
+                    __builtin_prefetch(row[g] + t + AHEAD);
                 sum[0][g] = vec_fma(a, now, sum[0][g]);
                 sum[1][g] = vec_fma(b, now, sum[1][g]);
             }
@@ -378,9 +377,21 @@ static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, in
         row_dots(q + i * ldq, k, ldk, keys + x, count - x, d, s + i * lds + x);
 }
 
+static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, int64_t ldk,
+                                 const int32_t *keys, int64_t count, int64_t d, float *s,
+                                 int64_t lds)
+{
+    bool neighbours = count > 0 && keys[count - 1] - keys[0] == count - 1;
+
+    if (neighbours && kernel_fetches)
+        dots_pair(q, ldq, k, ldk, keys, count, d, true, s, lds);
+    else
+        dots_pair(q, ldq, k, ldk, keys, count, d, false, s, lds);
+}
+
 /* Neighbouring keys; their squares are summed while a key is in its registers. */
-static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ldk, int64_t count,
-                                      int64_t d, float *s)
+INLINE float dots_squares(const float *q, const float *k, int64_t ldk, int64_t count, int64_t d,
+                          const bool fetch, float *s)
 {
     enum { GROUP = 4 };
     float   most = 0;
@@ -401,7 +412,8 @@ static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ld
             UNROLL for (int g = 0; g < GROUP; g++) {
                 Vec now = vec_load(row[g] + t);
 
-                __builtin_prefetch(row[g] + t + AHEAD);
+                if (fetch)
+                    __builtin_prefetch(row[g] + t + AHEAD);
                 sum[g] = vec_fma(a, now, sum[g]);
                 square[g] = vec_fma(now, now, square[g]);
             }
@@ -425,6 +437,13 @@ static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ld
             return most;
     }
     return most;
+}
+
+static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ldk, int64_t count,
+                                      int64_t d, float *s)
+{
+    return kernel_fetches ? dots_squares(q, k, ldk, count, d, true, s)
+                          : dots_squares(q, k, ldk, count, d, false, s);
 }
 
 #define ROW_SUMS 8 /* sums of a row that is mixed, which hide the latency of a product */
