@@ -107,7 +107,7 @@ class Local:
         mask = additive((j >= 0) & (j < m) & allowed(i, j))
         if bias is not None:
             mask = mask + bias(i, j)
-        self.mask = mask[:, None]
+        self.mask = mask[:, None].to(inputs.q.dtype)
 
     def parts(self, k=None, v=None):
         surround = lambda x: windows(x, self.key_block, self.left, self.right)

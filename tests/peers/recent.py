@@ -125,6 +125,139 @@ def quest(a, p, t):
     return {"bounds, top-k, gather": form}
 
 
+def nsa(a, p, t):
+    """The branch of chosen blocks gathers them, or masks exact attention: the fastest counts."""
+    h, n, d = a.q.shape
+    block, stride, size = p["cmp_block"], p["cmp_stride"], p["sel_block"]
+    gates, width = t["gates"], block // stride
+    near = Local(a, p["window"], p["window"] - 1, 0, lambda i, j: (j <= i) & (i - j < p["window"]))
+
+    def compressed(first, end, k, v):
+        """Output, and the importance of blocks: cells of `stride` tokens that both cover."""
+        ends = torch.arange(k.shape[1]) * stride + block - 1
+        hidden = ends > torch.arange(first, end)[:, None]
+        scores = (a.q[:, first:end] @ k.transpose(1, 2)).mul_(SCALE).masked_fill_(hidden, -math.inf)
+        weights = torch.softmax(scores, -1).nan_to_num_(0)
+        padded = F.pad(weights, (width - 1, width - 1 + n // stride - k.shape[1] - width + 1))
+        cells = sum(padded[..., x:x + n // stride] for x in range(width))
+        return weights @ v, cells.unflatten(-1, (-1, size // stride)).sum(-1)
+
+    def choose(importance, first):
+        own = torch.arange(first, first + importance.shape[1]).div(size, rounding_mode="floor")
+        own, b = own[:, None], torch.arange(n // size)
+        fixed = (b < p["first"]) | (b > own - p["last"])
+        numbers = importance.masked_fill(fixed, math.inf).masked_fill_(b > own, -math.inf)
+        best = numbers.topk(min(p["topk"], n // size), -1, sorted=False)
+        return best.indices, best.values > -math.inf
+
+    def masked(index, there, first, end):
+        seen = torch.zeros(h, end - first, n // size, dtype=torch.bool).scatter_(2, index, there)
+        seen = seen.repeat_interleave(size, -1)[..., :end]
+        seen &= torch.arange(end) <= torch.arange(first, end)[:, None]
+        mask = torch.zeros(seen.shape, dtype=a.q.dtype).masked_fill_(~seen, -math.inf)
+        return sdpa(a.q[:, first:end], a.k[:, :end], a.v[:, :end], mask)
+
+    def form(read):
+        k, v = (x.unfold(1, block, stride).mean(-1) for x in (a.k, a.v))
+        window = near.sdpa()
+
+        def part(first, end):
+            out, importance = compressed(first, end, k, v)
+            chosen = read(*choose(importance, first), first, end)
+            g = gates[:, first:end]
+            return g[..., :1] * out + g[..., 1:2] * chosen + g[..., 2:] * window[:, first:end]
+        return by_rows(n, part)
+    return {"blocks gathered": lambda: form(
+                lambda index, there, first, end: read_blocks(a, index, there, size, first)),
+            "blocks masked": lambda: form(masked)}
+
+
+def three_gates(n, h):
+    return {"gates": torch.rand(h, n, 3)}
+
+
+def snapkv(a, p, t):
+    """The prompt by exact attention; later rows see what its last rows voted for."""
+    h, n, _ = a.q.shape
+    prompt = n - n // 4
+    pre, rows = prompt - p["observation"], n - prompt
+    later = torch.ones(n - pre, n - pre, dtype=torch.bool).triu_(1)
+
+    def form():
+        out = sdpa(a.q[:, :prompt], a.k[:, :prompt], a.v[:, :prompt], is_causal=True)
+        scores = past(a.q[:, pre:prompt] @ a.k[:, :prompt].transpose(1, 2) * SCALE, pre, prompt)
+        votes = torch.softmax(scores, -1)[..., :pre].sum(1)
+        pooled = F.avg_pool1d(votes, p["kernel"], 1, p["kernel"] // 2)
+        kept = pooled.topk(p["keep"], -1).indices
+        k, v = (torch.cat([take(x, kept), x[:, pre:]], 1) for x in (a.k, a.v))
+        mask = torch.zeros(rows, k.shape[1], dtype=a.q.dtype)
+        mask[:, p["keep"]:].masked_fill_(later[prompt - pre:], -math.inf)
+        return torch.cat([out, sdpa(a.q[:, prompt:], k, v, mask)], 1)
+    return {"SDPA, votes": form}
+
+
+def h2o(a, p, t):
+    """Rows one by one for all heads: a new key takes the place of the one that left."""
+    h, n, d = a.q.shape
+    heavy, recent = p["heavy"], p["recent"]
+    slots, all_heads = heavy + recent + 1, torch.arange(h)
+
+    def form():
+        k, v = (torch.zeros(h, slots, x.shape[-1], dtype=x.dtype) for x in (a.k, a.v))
+        sums = torch.zeros(h, slots, dtype=torch.float64)
+        position = torch.full((h, slots), -1)
+        free, out = torch.zeros(h, dtype=torch.long), torch.empty_like(a.v)
+        q, unused = a.q * SCALE, torch.arange(slots)
+        for i in range(n):
+            k[all_heads, free], v[all_heads, free] = a.k[:, i], a.v[:, i]
+            position[all_heads, free], sums[all_heads, free] = i, 0
+            scores = (k @ q[:, i].unsqueeze(-1)).squeeze(-1)
+            if i + 1 < slots:
+                scores[:, unused > i] = -math.inf
+            weights = torch.softmax(scores, -1)
+            sums += weights
+            out[:, i] = (weights.unsqueeze(1) @ v).squeeze(1)
+            if i + 1 < slots:
+                free = free + 1
+            else:  # of equal sums the later one leaves, which no two have here
+                free = sums.masked_fill(position > i - recent, math.inf).argmin(-1)
+        return out
+    return {"rows, all heads": form}
+
+
+def vertical_slash(a, p, t):
+    h, n, _ = a.q.shape
+    last = p["last_q"]
+    row = torch.arange(n - last, n)[:, None]
+    offset = (row - torch.arange(n)).clamp(min=0).expand(h, -1, -1)
+
+    def chosen(sums, first, count):
+        sums = sums.clone()
+        sums[:, :first] = math.inf
+        return sums.topk(count, -1).indices
+
+    def form():
+        weights = torch.softmax(past(a.q[:, n - last:] @ a.k.transpose(1, 2) * SCALE,
+                                     n - last, n), -1)
+        slashes = torch.zeros(h, n, dtype=weights.dtype)
+        slashes.scatter_add_(1, offset.flatten(1), weights.flatten(1))
+        columns = chosen(weights.sum(1), p["keep_first"], p["vertical"])
+        slashes = chosen(slashes, p["keep_recent"], p["slash"])
+        is_column = torch.zeros(h, n, dtype=torch.bool).scatter_(1, columns, True)
+
+        def part(first, end):
+            i = torch.arange(first, end)[:, None]
+            near = i - slashes.unsqueeze(1)
+            column = columns.unsqueeze(1).expand(-1, end - first, -1)
+            twice = is_column.gather(1, near.clamp(min=0).flatten(1)).view(near.shape)
+            index = torch.cat([column, near.clamp(min=0)], -1)
+            hidden = torch.cat([column > i, (near < 0) | twice], -1)
+            scores = (take(a.k, index) @ a.q[:, first:end].unsqueeze(-1)).squeeze(-1) * SCALE
+            return mix(scores.masked_fill_(hidden, -math.inf), take(a.v, index))
+        return by_rows(n, part)
+    return {"columns and slashes, gather": form}
+
+
 def streaming(a, p, t):
     n, w, s = a.q.shape[1], p["window"], p["sinks"]
     size = min(w, n)
@@ -293,6 +426,80 @@ def delta(gated):
     return forms
 
 
+def rwkv7(a, p, t):
+    """Chunks by the WY form, gates of channels as quotients of their products."""
+    lower = torch.ones(CHUNK, CHUNK, dtype=torch.bool).tril_()
+
+    def form():
+        sums = chunks(t["decay"].log()).cumsum(2)
+        before = torch.cat([torch.zeros_like(sums[:, :, :1]), sums[:, :, :-1]], 2)
+        grown, faded, last = sums.exp(), (-sums).exp(), sums[:, :, -1:]
+        rate, v = chunks(t["rate"]), chunks(a.v)
+        kk = chunks(F.normalize(a.k, dim=-1, eps=1e-12))
+        key, removed = chunks(a.k) * rate, kk * rate
+        read, kk = chunks(a.q) * grown, kk * before.exp()
+        system = (kk @ (removed * faded).transpose(-1, -2)).tril_(-1)
+        written = (key * faded).transpose(-1, -2)
+        right = torch.cat([kk, (kk @ written).tril_(-1) @ v], -1)
+        w, y = torch.linalg.solve_triangular(system, right, upper=False,
+                                             unitriangular=True).split((kk.shape[-1],
+                                                                        v.shape[-1]), -1)
+        inner = (read @ written).masked_fill_(~lower, 0) @ v
+        taken = (read @ (removed * faded).transpose(-1, -2)).masked_fill_(~lower, 0)
+        rest = (last - sums).exp()
+        added = (key * rest).transpose(-1, -2) @ v
+        gone, kept = (removed * rest).transpose(-1, -2), last.exp().transpose(-1, -2)
+
+        def step(x, state):
+            u = w[:, x] @ state + y[:, x]
+            out = read[:, x] @ state + inner[:, x] - taken[:, x] @ u
+            return out, state * kept[:, x] + added[:, x] - gone[:, x] @ u
+        return run_chunks(a, step)
+    return {f"chunks of {CHUNK}": form}
+
+
+def rwkv7_tensors(n, h):
+    return {"decay": .9 + .1 * torch.rand(h, n, SIZE), "rate": torch.rand(h, n, SIZE)}
+
+
+def log_linear(a, p, t):
+    """Runs of chunks as a tree: each level's states and reads are one product for all chunks."""
+    h, n, d = a.q.shape
+    count, e = n // CHUNK, a.v.shape[-1]
+    i = torch.arange(CHUNK)
+    level = (i[:, None] ^ i).double().add(.5).log2().floor().add(1).clamp(min=0).long()
+    lower = torch.ones(CHUNK, CHUNK, dtype=torch.bool).tril_()
+    inside = CHUNK.bit_length() - 1
+
+    def form():
+        q, k, v = chunks(a.q), chunks(a.k), chunks(a.v)
+        scales = chunks(t["level_scales"].to(a.q.dtype))
+        sums = chunks(t["gates"].log()).cumsum(-1)
+        decay = (sums.unsqueeze(-1) - sums.unsqueeze(-2)).masked_fill_(~lower, -math.inf).exp_()
+        out = (q @ k.transpose(-1, -2)).mul_(decay).mul_(scales[:, :, i[:, None], level]) @ v
+        q = q * sums.exp().unsqueeze(-1)
+        runs = (k * (sums[..., -1:] - sums).exp_().unsqueeze(-1)).transpose(-1, -2) @ v
+        faded = sums[..., -1]                       # logarithm, of a run
+        start = faded.cumsum(1) - faded             # before a chunk
+        chunk, size, l = torch.arange(count), 1, 1
+        while size < count:
+            reading = chunk[(chunk >> (l - 1)) & 1 == 1]
+            run = (reading >> l) * 2
+            left = start[:, reading] - start[:, (run + 1) * size]
+            read = q[:, reading] @ (runs[:, run] * left.exp()[..., None, None])
+            out[:, reading] += read * scales[:, reading, :, inside + l].unsqueeze(-1)
+            runs = runs[:, 0::2] * faded[:, 1::2, None, None].exp() + runs[:, 1::2]
+            faded = faded[:, 0::2] + faded[:, 1::2]
+            size, l = 2 * size, l + 1
+        return out.reshape(h, n, e)
+    return {f"chunks of {CHUNK}, runs": form}
+
+
+def log_linear_tensors(n, h):
+    return {"gates": .9 + .1 * torch.rand(h, n),
+            "level_scales": torch.rand(h, n, 1 + (n - 1).bit_length())}
+
+
 def table():
     quadratic = dict(claim=2, sizes=(1024, 4096), long=16384)
     return [
@@ -300,6 +507,13 @@ def table():
         Case("dsa", dsa, dict(topk=64), dsa_tensors, causal=True, **quadratic),
         Case("moba", moba, dict(block=64, topk=4), causal=True, claim=2),
         Case("quest", quest, dict(page=16, budget=256), causal=True, claim=2),
+        Case("nsa", nsa, dict(cmp_block=32, cmp_stride=16, sel_block=64, topk=16, first=1, last=2,
+                              window=512), three_gates, causal=True, claim=2, check_wide=True),
+        Case("snapkv", snapkv, dict(observation=32, keep=992, kernel=5, per="head"), causal=True,
+             check_wide=True, check_n=2048, **quadratic),
+        Case("vertical-slash", vertical_slash, dict(last_q=64, vertical=64, slash=64, keep_first=4,
+                                                    keep_recent=16), causal=True, check_wide=True),
+        Case("h2o", h2o, dict(heavy=128, recent=128), causal=True, check_wide=True),
         Case("streaming-llm", streaming, dict(sinks=4, window=256), causal=True),
         Case("natten", natten, dict(kernel=129)),
         # Over whole sequences keys and values cost less than latents of twice their width, on both
@@ -310,6 +524,8 @@ def table():
         Case("retnet", retnet, causal=True),
         Case("gla", gla, {}, gla_tensors, causal=True),
         Case("mamba2", mamba2, {}, scalar_tensors("gates", "dt"), causal=True),
+        Case("rwkv7", rwkv7, {}, rwkv7_tensors, causal=True),
+        Case("log-linear", log_linear, {}, log_linear_tensors, causal=True),
         Case("deltanet", delta(False), {}, scalar_tensors("beta"), causal=True),
         Case("gated-deltanet", delta(True), {}, scalar_tensors("gates", "beta"), causal=True),
     ]
