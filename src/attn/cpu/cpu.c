@@ -43,6 +43,7 @@ const Ops *ops_cpu(void)
         .sort = cpu_sort,
         .normalise = cpu_normalise,
         .features = cpu_features,
+        .features_top = cpu_features_top,
         .linear_attend = cpu_linear_attend,
         .sinkhorn = cpu_sinkhorn,
         .mix_blocks = cpu_mix_blocks,

@@ -142,9 +142,26 @@ void cpu_sort(Run *r, const Tensor *key, Tensor *order);
 void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
 void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                   Tensor *y);
+void cpu_features_top(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,
+                      Tensor *top);
 void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
-/* Parts of cpu_features and cpu_linear_attend: features of x itself; all in double. */
-void cpu_features_plain(Run *r, const Tensor *x, const FeatureMap *map, Tensor *y);
+/* Rows of features in float, made where they are read. */
+#define FEATURE_ROWS 128 /* to make at once: so many are the same bits from wherever they begin */
+typedef struct FeatureRows {
+    const Kernel     *kernel;
+    const Tensor     *x, *w;
+    const FeatureMap *map;
+    const double     *top; /* [h][top_step], of each head the first one: c of it; or NULL */
+    int64_t           top_step;
+    int64_t           h, d, m, f; /* heads, numbers of a row, directions, features */
+    float            *turned;     /* [1 or h][d][m] directions as columns, or NULL */
+} FeatureRows;
+/* Without `top`, which the caller may set.  False: the run has failed. */
+bool cpu_features_begin(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,
+                        int64_t h, int64_t f, FeatureRows *rows);
+/* y [rows][f] */
+void cpu_features_make(const FeatureRows *f, int64_t head, int64_t first, int64_t rows, float *y);
+/* Parts of cpu_features and cpu_linear_attend: all in double. */
 void cpu_features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                        Tensor *y);
 void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);

@@ -17,198 +17,34 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
-#define ROWS 128
+#define ROWS FEATURE_ROWS
+#define PRODUCT_MOST (1 << 17) /* numbers of directions that stay in the second-level cache */
 
 typedef struct Job {
-    Run              *run;
-    const Kernel     *kernel;
-    const Tensor     *x, *w;
-    const FeatureMap *map;
-    Tensor           *y;
-    int64_t           h, n, d, m, f, blocks;
-    bool              head_top;  /* c is one number per head */
-    bool              projected; /* y holds u, from the first pass */
-    double           *top;       /* [h][blocks], then [h][0] for the head */
+    FeatureRows rows;
+    Run        *run;
+    Tensor     *y;    /* NULL: only the maxima are wanted */
+    float      *work; /* [workers][ROWS][m], without y */
+    int64_t     h, n, blocks;
+    bool        projected; /* y holds u, from the first pass */
+    double     *top;       /* [h][blocks], then [h][0] for the head */
 } Job;
 
-static const float *features_row(const Job *job, int64_t head, int64_t i)
+static const float *features_row(const FeatureRows *f, int64_t head, int64_t i)
 {
-    return tensor_row_f32(job->x, head, job->h, i);
+    return tensor_row_f32(f->x, head, f->h, i);
 }
 
 static float *features_out(const Job *job, int64_t head, int64_t i)
 {
-    return tensor_f32(job->y) + (head * job->n + i) * job->f;
+    return tensor_f32(job->y) + (head * job->n + i) * job->rows.f;
 }
 
-static double half_square(const Job *job, int64_t head, int64_t i)
+static double half_square(const FeatureRows *f, int64_t head, int64_t i)
 {
-    double sum = job->kernel->squares(features_row(job, head, i), job->d);
+    double sum = f->kernel->squares(features_row(f, head, i), f->d);
 
-    return sum * job->map->input_scale * job->map->input_scale / 2;
-}
-
-static void project(const Job *job, int64_t head, int64_t first, int64_t rows)
-{
-    Matrix x = { features_row(job, head, first), job->x->stride[1], false };
-    Matrix w = { tensor_head(job->w, head, job->h), job->w->stride[1], true };
-
-    cpu_sgemm(x, w, rows, job->m, job->d, (float)job->map->input_scale, 0,
-              features_out(job, head, first), job->f);
-}
-
-static double largest_of_head(const Job *job, const float *u)
-{
-    float top = job->kernel->largest(u, job->m, 1);
-
-    if (job->map->kind == FEATURE_HYPERBOLIC)
-        top = fmaxf(top, job->kernel->largest(u, job->m, -1));
-    return (double)top;
-}
-
-static void exponentials(const Job *job, int64_t head, int64_t i, double c)
-{
-    const FeatureMap *map = job->map;
-    float            *y = features_out(job, head, i);
-    double            shift = (half_square(job, head, i) + c) * LOG2_E;
-    /* A factor undoes the rounding of the shift to float.  It stays a float, so that nothing times
-     * it is nothing where the shift is in the thousands of millions. */
-    float             mend = (float)exp2(fmin(fmax((double)(float)shift - shift, -126), 126));
-    float             norm = (float)(1 / sqrt((double)job->f)), eps = (float)map->eps;
-
-    for (int64_t x = job->m; x < job->f; x++)
-        y[x] = -y[x - job->m];
-    job->kernel->exp2(y, job->f, (float)LOG2_E, (float)shift);
-    job->kernel->line(y, job->f, mend * norm, eps * norm);
-}
-
-static void waves(const Job *job, int64_t head, int64_t i, double c)
-{
-    float *y = features_out(job, head, i);
-    float  size = (float)(exp(half_square(job, head, i) - c) / sqrt((double)job->m));
-
-    job->kernel->float_waves(y, job->m, size, y + job->m, y);
-}
-
-/* The projection of a row, scaled as if the row had unit length. */
-static void shorten(const Job *job, int64_t head, int64_t i)
-{
-    double length = sqrt(job->kernel->squares(features_row(job, head, i), job->d));
-    double factor = 1 / (length + job->map->norm_eps);
-    float *y = features_out(job, head, i);
-
-    /* Not finite: a zero vector and norm_eps = 0. */
-    job->kernel->scale(y, job->m, isfinite(factor) ? (float)factor : 0.0f, y);
-}
-
-static void amplify(const Job *job, int64_t head, int64_t i)
-{
-    float *y = features_out(job, head, i), size = (float)job->map->amplitude;
-
-    if (job->map->unit)
-        shorten(job, head, i);
-    if (job->map->kind == FEATURE_SIN_COS)
-        job->kernel->float_waves(y, job->m, size, y, y + job->m);
-    for (int64_t x = 0; x < job->m && job->map->kind == FEATURE_ARC_COS; x++)
-        y[x] = y[x] <= 0 ? 0 : size * y[x];
-}
-
-static void rectified(const Job *job, int64_t head, int64_t i)
-{
-    const float *x = features_row(job, head, i);
-    float       *y = features_out(job, head, i);
-    float        scale = (float)job->map->input_scale, eps = (float)job->map->eps;
-
-    for (int64_t c = 0; c < job->f; c++) {
-        float u = job->map->project ? y[c] : scale * x[c];
-
-        y[c] = (u > 0 ? u : 0) + eps;
-    }
-}
-
-static void map_row(const Job *job, int64_t head, int64_t i)
-{
-    double c = job->head_top ? job->top[head * job->blocks] : 0;
-
-    if (job->map->kind == FEATURE_SIN_COS || job->map->kind == FEATURE_ARC_COS) {
-        amplify(job, head, i);
-    } else if (job->map->kind == FEATURE_RELU || !job->map->project) {
-        rectified(job, head, i);
-    } else if (job->map->kind == FEATURE_TRIG) {
-        waves(job, head, i, c);
-    } else {
-        if (job->map->stabilise && !job->head_top)
-            c = largest_of_head(job, features_out(job, head, i));
-        exponentials(job, head, i, c);
-    }
-}
-
-static void measure_item(void *context, int64_t item, int worker)
-{
-    const Job *job = context;
-    int64_t    head = item / job->blocks, first = item % job->blocks * ROWS;
-    int64_t    rows = min_i64(ROWS, job->n - first);
-    double     top = -(double)INFINITY;
-
-    (void)worker;
-    if (job->projected)
-        project(job, head, first, rows);
-    for (int64_t i = first; i < first + rows; i++)
-        top = fmax(top, job->projected ? largest_of_head(job, features_out(job, head, i))
-                                       : half_square(job, head, i));
-    job->top[item] = top;
-}
-
-static void map_item(void *context, int64_t item, int worker)
-{
-    const Job *job = context;
-    int64_t    head = item / job->blocks, first = item % job->blocks * ROWS;
-    int64_t    rows = min_i64(ROWS, job->n - first);
-
-    (void)worker;
-    if (cpu_cancelled(job->run))
-        return;
-    if (job->map->project && !job->projected)
-        project(job, head, first, rows);
-    for (int64_t i = first; i < first + rows; i++)
-        map_row(job, head, i);
-}
-
-void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
-                  Tensor *y)
-{
-    ArenaMark mark;
-    Job       job = { .run = r, .kernel = kernel_at(0), .x = x, .w = w, .map = map, .y = y,
-                      .h = y->shape[0],
-                      .n = y->shape[1], .d = x->shape[2], .f = y->shape[2],
-                      .m = map->project ? w->shape[1] : 0,
-                      .blocks = ceil_div(y->shape[1], ROWS) };
-    bool      trig = map->kind == FEATURE_TRIG;
-
-    if (y->dtype == DT_F64) {
-        cpu_features_wide(r, x, w, map, keys, y);
-        return;
-    }
-    if (map->kind >= FEATURE_ELU && map->kind < FEATURE_SIN_COS) {
-        cpu_features_plain(r, x, map, y);
-        return;
-    }
-    mark = arena_mark(r->arena);
-    job.head_top = map->stabilise && map->project && map->kind != FEATURE_RELU && (keys || trig);
-    job.projected = job.head_top && !trig;
-    job.top = cpu_scratch(r, job.h, job.blocks * (int64_t)sizeof(double));
-    if (!cpu_blas(r))
-        job.top = NULL;
-    if (job.top && job.head_top) {
-        threads_run(r->threads, job.h * job.blocks, measure_item, &job);
-        for (int64_t x_head = 0; x_head < job.h; x_head++)
-            for (int64_t b = 1; b < job.blocks; b++)
-                job.top[x_head * job.blocks] = fmax(job.top[x_head * job.blocks],
-                                                    job.top[x_head * job.blocks + b]);
-    }
-    if (job.top)
-        threads_run(r->threads, job.h * job.blocks, map_item, &job);
-    arena_release(r->arena, mark);
+    return sum * f->map->input_scale * f->map->input_scale / 2;
 }
 
 /* Feature maps of the vectors themselves, f = d (spec: linear).
@@ -220,80 +56,71 @@ void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
  *     column softmax  over the n rows of a head, separately for each feature
  */
 
-#define PIECE 512 /* columns of a column softmax at once */
-
-typedef struct PlainJob {
-    Run              *run;
-    const Tensor     *x;
-    const FeatureMap *map;
-    Tensor           *y;
-    int64_t           h, n, d, blocks;
-} PlainJob;
-
-static const float *plain_row_of(const PlainJob *job, int64_t head, int64_t i)
+static bool is_plain(FeatureKind kind)
 {
-    return tensor_row_f32(job->x, head, job->h, i);
+    return kind >= FEATURE_ELU && kind < FEATURE_COLUMN_SOFTMAX;
 }
 
-static float *plain_out(const PlainJob *job, int64_t head, int64_t i)
+static void map_plain_row(const FeatureRows *f, int64_t head, int64_t i, float *y)
 {
-    return tensor_f32(job->y) + (head * job->n + i) * job->d;
-}
+    const float *x = tensor_row_f32(f->x, head, f->h, i);
 
-static void map_plain_row(const PlainJob *job, int64_t head, int64_t i)
-{
-    const Kernel *kernel = kernel_at(0);
-    const float  *x = plain_row_of(job, head, i);
-    float        *y = plain_out(job, head, i);
-
-    switch (job->map->kind) {
+    switch (f->map->kind) {
     case FEATURE_ELU:
-        kernel->elu(x, job->d, (float)job->map->alpha, y);
+        f->kernel->elu(x, f->d, (float)f->map->alpha, y);
         break;
     case FEATURE_RECTIFIED:
-        for (int64_t c = 0; c < job->d; c++)
+        for (int64_t c = 0; c < f->d; c++)
             y[c] = 0 > x[c] ? 0 : x[c];
         break;
     case FEATURE_EXP:
-        memcpy(y, x, (size_t)job->d * sizeof(*y));
-        kernel->exp2(y, job->d, (float)LOG2_E, 0);
+        memcpy(y, x, (size_t)f->d * sizeof(*y));
+        f->kernel->exp2(y, f->d, (float)LOG2_E, 0);
         break;
     default:
-        memcpy(y, x, (size_t)job->d * sizeof(*y));
-        kernel->scale(y, job->d, (float)(1 / cpu_exp_row(kernel, y, job->d)), y);
+        memcpy(y, x, (size_t)f->d * sizeof(*y));
+        f->kernel->scale(y, f->d, (float)(1 / cpu_exp_row(f->kernel, y, f->d)), y);
         break;
     }
 }
 
-static void map_plain_item(void *context, int64_t item, int worker)
-{
-    const PlainJob *job = context;
-    int64_t    head = item / job->blocks, first = item % job->blocks * ROWS;
-    int64_t    end = min_i64(job->n, first + ROWS);
+#define PIECE 512 /* columns of a column softmax at once */
 
-    (void)worker;
-    for (int64_t i = first; i < end && !cpu_cancelled(job->run); i++)
-        map_plain_row(job, head, i);
+typedef struct ColumnJob {
+    Run          *run;
+    const Tensor *x;
+    Tensor       *y;
+    int64_t       h, n, d;
+} ColumnJob;
+
+static const float *column_row(const ColumnJob *job, int64_t head, int64_t i)
+{
+    return tensor_row_f32(job->x, head, job->h, i);
+}
+
+static float *column_out(const ColumnJob *job, int64_t head, int64_t i)
+{
+    return tensor_f32(job->y) + (head * job->n + i) * job->d;
 }
 
 /* One head, PIECE features: maximum, exponentials and their sums, division. */
-static void column_piece(const PlainJob *job, int64_t head, int64_t first, int64_t count)
+static void column_piece(const ColumnJob *job, int64_t head, int64_t first, int64_t count)
 {
     const Kernel *kernel = kernel_at(0);
     float         top[PIECE];
     double        sum[PIECE] = { 0 };
 
     for (int64_t c = 0; c < count; c++)
-        top[c] = plain_row_of(job, head, 0)[first + c];
+        top[c] = column_row(job, head, 0)[first + c];
     for (int64_t i = 1; i < job->n; i++) {
-        const float *x = plain_row_of(job, head, i) + first;
+        const float *x = column_row(job, head, i) + first;
 
         for (int64_t c = 0; c < count; c++)
             top[c] = x[c] > top[c] ? x[c] : top[c];
     }
     for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i++) {
-        const float *x = plain_row_of(job, head, i) + first;
-        float       *y = plain_out(job, head, i) + first;
+        const float *x = column_row(job, head, i) + first;
+        float       *y = column_out(job, head, i) + first;
 
         for (int64_t c = 0; c < count; c++)
             y[c] = x[c] - top[c];
@@ -301,7 +128,7 @@ static void column_piece(const PlainJob *job, int64_t head, int64_t first, int64
         kernel->fold(y, count, sum);
     }
     for (int64_t i = 0; i < job->n; i++) {
-        float *y = plain_out(job, head, i) + first;
+        float *y = column_out(job, head, i) + first;
 
         for (int64_t c = 0; c < count; c++)
             y[c] = (float)((double)y[c] / sum[c]);
@@ -310,22 +137,243 @@ static void column_piece(const PlainJob *job, int64_t head, int64_t first, int64
 
 static void column_item(void *context, int64_t item, int worker)
 {
-    const PlainJob *job = context;
+    const ColumnJob *job = context;
     int64_t    pieces = ceil_div(job->d, PIECE), first = item % pieces * PIECE;
 
     (void)worker;
     column_piece(job, item / pieces, first, min_i64(PIECE, job->d - first));
 }
 
-void cpu_features_plain(Run *r, const Tensor *x, const FeatureMap *map, Tensor *y)
+static void column_softmax(Run *r, const Tensor *x, Tensor *y)
 {
-    PlainJob job = { .run = r, .x = x, .map = map, .y = y, .h = y->shape[0], .n = y->shape[1],
-                     .d = y->shape[2], .blocks = ceil_div(y->shape[1], ROWS) };
+    ColumnJob job = { .run = r, .x = x, .y = y, .h = y->shape[0], .n = y->shape[1],
+                      .d = y->shape[2] };
 
-    if (map->kind == FEATURE_COLUMN_SOFTMAX)
-        threads_run(r->threads, job.h * ceil_div(job.d, PIECE), column_item, &job);
+    threads_run(r->threads, job.h * ceil_div(job.d, PIECE), column_item, &job);
+}
+
+/* ---- rows ------------------------------------------------------------------- */
+
+/* u of some rows, in rows of f numbers. */
+static void project(const FeatureRows *f, int64_t head, int64_t first, int64_t rows, float *y)
+{
+    const float *x = features_row(f, head, first);
+    int64_t      of = f->w->shape[0] == 1 ? 0 : head;
+
+    if (f->turned)
+        cpu_product(&(SmallProduct){ .a = x, .lda = f->x->stride[1], .step = 1,
+                                     .b = f->turned + of * f->d * f->m, .ldb = f->m, .rows = rows,
+                                     .cols = f->m, .inner = f->d,
+                                     .alpha = (float)f->map->input_scale, .c = y, .ldc = f->f });
     else
-        threads_run(r->threads, job.h * job.blocks, map_plain_item, &job);
+        cpu_sgemm((Matrix){ x, f->x->stride[1], false },
+                  (Matrix){ tensor_head(f->w, head, f->h), f->w->stride[1], true }, rows, f->m,
+                  f->d, (float)f->map->input_scale, 0, y, f->f);
+}
+
+static double largest_of_row(const FeatureRows *f, const float *u)
+{
+    float top = f->kernel->largest(u, f->m, 1);
+
+    if (f->map->kind == FEATURE_HYPERBOLIC)
+        top = fmaxf(top, f->kernel->largest(u, f->m, -1));
+    return (double)top;
+}
+
+static void exponentials(const FeatureRows *f, int64_t head, int64_t i, double c, float *y)
+{
+    const FeatureMap *map = f->map;
+    double            shift = (half_square(f, head, i) + c) * LOG2_E;
+    /* A factor undoes the rounding of the shift to float.  It stays a float, so that nothing times
+     * it is nothing where the shift is in the thousands of millions. */
+    float             mend = (float)exp2(fmin(fmax((double)(float)shift - shift, -126), 126));
+    float             norm = (float)(1 / sqrt((double)f->f)), eps = (float)map->eps;
+
+    for (int64_t x = f->m; x < f->f; x++)
+        y[x] = -y[x - f->m];
+    f->kernel->exp2(y, f->f, (float)LOG2_E, (float)shift);
+    f->kernel->line(y, f->f, mend * norm, eps * norm);
+}
+
+static void waves(const FeatureRows *f, int64_t head, int64_t i, double c, float *y)
+{
+    float size = (float)(exp(half_square(f, head, i) - c) / sqrt((double)f->m));
+
+    f->kernel->float_waves(y, f->m, size, y + f->m, y);
+}
+
+/* The projection of a row, scaled as if the row had unit length. */
+static void shorten(const FeatureRows *f, int64_t head, int64_t i, float *y)
+{
+    double length = sqrt(f->kernel->squares(features_row(f, head, i), f->d));
+    double factor = 1 / (length + f->map->norm_eps);
+
+    /* Not finite: a zero vector and norm_eps = 0. */
+    f->kernel->scale(y, f->m, isfinite(factor) ? (float)factor : 0.0f, y);
+}
+
+static void amplify(const FeatureRows *f, int64_t head, int64_t i, float *y)
+{
+    float size = (float)f->map->amplitude;
+
+    if (f->map->unit)
+        shorten(f, head, i, y);
+    if (f->map->kind == FEATURE_SIN_COS)
+        f->kernel->float_waves(y, f->m, size, y, y + f->m);
+    for (int64_t x = 0; x < f->m && f->map->kind == FEATURE_ARC_COS; x++)
+        y[x] = y[x] <= 0 ? 0 : size * y[x];
+}
+
+static void rectified(const FeatureRows *f, int64_t head, int64_t i, float *y)
+{
+    const float *x = features_row(f, head, i);
+    float        scale = (float)f->map->input_scale, eps = (float)f->map->eps;
+
+    for (int64_t c = 0; c < f->f; c++) {
+        float u = f->map->project ? y[c] : scale * x[c];
+
+        y[c] = (u > 0 ? u : 0) + eps;
+    }
+}
+
+/* Of a row whose projection lies in y. */
+static void map_row(const FeatureRows *f, int64_t head, int64_t i, float *y)
+{
+    const FeatureMap *map = f->map;
+    double            c = f->top ? f->top[head * f->top_step] : 0;
+
+    if (is_plain(map->kind)) {
+        map_plain_row(f, head, i, y);
+    } else if (map->kind == FEATURE_SIN_COS || map->kind == FEATURE_ARC_COS) {
+        amplify(f, head, i, y);
+    } else if (map->kind == FEATURE_RELU || !map->project) {
+        rectified(f, head, i, y);
+    } else if (map->kind == FEATURE_TRIG) {
+        waves(f, head, i, c, y);
+    } else {
+        if (map->stabilise && !f->top)
+            c = largest_of_row(f, y);
+        exponentials(f, head, i, c, y);
+    }
+}
+
+void cpu_features_make(const FeatureRows *f, int64_t head, int64_t first, int64_t rows, float *y)
+{
+    if (f->map->project)
+        project(f, head, first, rows, y);
+    for (int64_t i = 0; i < rows; i++)
+        map_row(f, head, first + i, y + i * f->f);
+}
+
+/* Directions as columns, for products of small matrices; false: no memory. */
+static bool turn_directions(Run *r, FeatureRows *f)
+{
+    int64_t size = f->m * f->d, rows;
+
+    if (!f->map->project || size > PRODUCT_MOST)
+        return true;
+    rows = f->w->shape[0] * f->m;
+    f->turned = cpu_scratch(r, f->w->shape[0], size * (int64_t)sizeof(*f->turned));
+    for (int64_t x = 0; f->turned && x < rows; x++)
+        for (int64_t t = 0; t < f->d; t++)
+            f->turned[(x / f->m * f->d + t) * f->m + x % f->m] =
+                tensor_row_f32(f->w, x / f->m, f->w->shape[0], x % f->m)[t];
+    return f->turned != NULL;
+}
+
+bool cpu_features_begin(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,
+                        int64_t h, int64_t f, FeatureRows *rows)
+{
+    *rows = (FeatureRows){ .kernel = kernel_at(0), .x = x, .w = w, .map = map, .h = h,
+                           .d = x->shape[2], .m = map->project ? w->shape[1] : 0, .f = f };
+    return cpu_blas(r) && turn_directions(r, rows);
+}
+
+static void measure_item(void *context, int64_t item, int worker)
+{
+    const Job         *job = context;
+    const FeatureRows *f = &job->rows;
+    int64_t            head = item / job->blocks, first = item % job->blocks * ROWS;
+    int64_t            rows = min_i64(ROWS, job->n - first);
+    float             *u = job->y ? features_out(job, head, first)
+                                  : job->work + worker * ROWS * f->f;
+    double             top = -(double)INFINITY;
+
+    if (job->projected)
+        project(f, head, first, rows, u);
+    for (int64_t i = 0; i < rows; i++)
+        top = fmax(top, job->projected ? largest_of_row(f, u + i * f->f)
+                                       : half_square(f, head, first + i));
+    job->top[item] = top;
+}
+
+static void map_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    int64_t    head = item / job->blocks, first = item % job->blocks * ROWS;
+    int64_t    rows = min_i64(ROWS, job->n - first);
+    float     *y = features_out(job, head, first);
+
+    (void)worker;
+    if (cpu_cancelled(job->run))
+        return;
+    if (!job->projected)
+        cpu_features_make(&job->rows, head, first, rows, y);
+    for (int64_t i = 0; i < rows && job->projected; i++)
+        map_row(&job->rows, head, first + i, y + i * job->rows.f);
+}
+
+/* c of each head, into top[head blocks]. */
+static void measure(Job *job)
+{
+    threads_run(job->run->threads, job->h * job->blocks, measure_item, job);
+    for (int64_t head = 0; head < job->h; head++)
+        for (int64_t b = 1; b < job->blocks; b++)
+            job->top[head * job->blocks] = fmax(job->top[head * job->blocks],
+                                                job->top[head * job->blocks + b]);
+}
+
+void cpu_features_top(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, Tensor *top)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    int64_t   m = w->shape[1];
+    Job       job = { .run = r, .h = top->shape[0], .n = x->shape[1], .projected = true,
+                      .blocks = ceil_div(x->shape[1], ROWS) };
+
+    job.top = cpu_scratch(r, job.h, job.blocks * (int64_t)sizeof(double));
+    job.work = cpu_scratch(r, threads_count(r->threads), ROWS * m * (int64_t)sizeof(float));
+    if (job.top && job.work && cpu_features_begin(r, x, w, map, job.h, m, &job.rows)) {
+        measure(&job);
+        for (int64_t head = 0; head < job.h; head++)
+            tensor_f64(top)[head] = job.top[head * job.blocks];
+    }
+    arena_release(r->arena, mark);
+}
+
+void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
+                  Tensor *y)
+{
+    ArenaMark mark;
+    Job       job = { .run = r, .y = y, .h = y->shape[0], .n = y->shape[1],
+                      .blocks = ceil_div(y->shape[1], ROWS) };
+    bool      trig = map->kind == FEATURE_TRIG, top;
+
+    if (y->dtype == DT_F64 || map->kind == FEATURE_COLUMN_SOFTMAX) {
+        y->dtype == DT_F64 ? cpu_features_wide(r, x, w, map, keys, y) : column_softmax(r, x, y);
+        return;
+    }
+    mark = arena_mark(r->arena);
+    top = map->stabilise && map->project && map->kind != FEATURE_RELU && (keys || trig);
+    job.projected = top && !trig;
+    job.top = cpu_scratch(r, job.h, job.blocks * (int64_t)sizeof(double));
+    if (job.top && cpu_features_begin(r, x, w, map, job.h, y->shape[2], &job.rows)) {
+        if (top)
+            measure(&job);
+        job.rows.top = top ? job.top : NULL;
+        job.rows.top_step = job.blocks;
+        threads_run(r->threads, job.h * job.blocks, map_item, &job);
+    }
+    arena_release(r->arena, mark);
 }
 
 /* Feature maps in double, for features whose sums cancel or span many magnitudes

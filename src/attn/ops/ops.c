@@ -396,6 +396,13 @@ static int64_t feature_count(const Tensor *x, const Tensor *w, FeatureMap map)
                : 2 * w->shape[1];
 }
 
+static void charge_projection(Run *r, double rows, const Tensor *x, const Tensor *w,
+                              FeatureMap map)
+{
+    if (map.project)
+        op_charge(r, FLOP_OVERHEAD, 2 * rows * (double)w->shape[1] * (double)x->shape[2]);
+}
+
 Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
 {
     int64_t f = feature_count(&x, &w, map);
@@ -403,11 +410,42 @@ Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
     double  rows = (double)r->h * (double)x.shape[1];
 
     DISPATCH(r, features, &x, &w, &map, keys, &y);
-    if (map.project)
-        op_charge(r, FLOP_OVERHEAD, 2 * rows * (double)w.shape[1] * (double)x.shape[2]);
+    charge_projection(r, rows, &x, &w, map);
     op_charge(r, FLOP_OVERHEAD, feature_cost(map.kind) * rows * (double)f);
     op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
     return y;
+}
+
+static bool subtracts_top(FeatureMap map)
+{
+    return map.stabilise && map.project && map.kind <= FEATURE_HYPERBOLIC;
+}
+
+/* Each row can be made from its vector alone, and is read once. */
+static bool makes_features(const Run *r, const LinearAttend *in, FeatureMap map)
+{
+    return r->ops->features_top && !run_wants_views(r) && !map.wide &&
+           in->form != LINEAR_MATRIX && map.kind != FEATURE_TRIG &&
+           map.kind != FEATURE_COLUMN_SOFTMAX;
+}
+
+void op_linear_features(Run *r, LinearAttend *in, Tensor x, Tensor w, FeatureMap map, bool keys)
+{
+    FeatureSource *from = keys ? &in->from_k : &in->from_q;
+    Tensor        *f = keys ? &in->fk : &in->fq;
+
+    *from = (FeatureSource){ .x = x, .w = w, .map = map };
+    if (run_failed(r) || !makes_features(r, in, map)) {
+        *f = op_features(r, x, w, map, keys);
+        return;
+    }
+    *f = tensor_of(DT_F32, 3, (int64_t[]){ r->h, x.shape[1], feature_count(&x, &w, map) }, NULL);
+    if (!keys || !subtracts_top(map))
+        return;
+    from->top = run_tensor1(r, DT_F64, r->h);
+    DISPATCH(r, features_top, &x, &w, &map, &from->top);
+    charge_projection(r, (double)r->h * (double)x.shape[1], &x, &w, map);
+    op_traffic(r, bytes_of(x) + bytes_of(w), 0);
 }
 
 /* Spec, `linear`: the state and its read, or the dense form. */
@@ -453,6 +491,19 @@ static void charge_linear(Run *r, const LinearAttend *in)
         op_charge(r, FLOP_OVERHEAD, 3 * h * n * f * (e + 1));
 }
 
+/* What features take that are made here; returns the bytes that are read for them. */
+static double charge_made(Run *r, const FeatureSource *from, const Tensor *f)
+{
+    double rows = (double)r->h * (double)f->shape[1];
+
+    if (f->data)
+        return bytes_of(*f);
+    if (!from->top.data)
+        charge_projection(r, rows, &from->x, &from->w, from->map);
+    op_charge(r, FLOP_OVERHEAD, feature_cost(from->map.kind) * rows * (double)f->shape[2]);
+    return bytes_of(from->x) + bytes_of(from->w);
+}
+
 LinearResult op_linear_attend(Run *r, const LinearAttend *in)
 {
     int64_t      n = in->fq.shape[1], f = in->fq.shape[2], e = in->v.shape[2];
@@ -463,7 +514,8 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
 
     DISPATCH(r, linear_attend, in, &out);
     charge_linear(r, in);
-    op_traffic(r, bytes_of(in->fq) + bytes_of(in->fk) + bytes_of(in->v), bytes_of(out.out));
+    op_traffic(r, charge_made(r, &in->from_q, &in->fq) + charge_made(r, &in->from_k, &in->fk) +
+                      bytes_of(in->v), bytes_of(out.out));
     return out;
 }
 

@@ -114,7 +114,7 @@ static inline Flops flops_sum(Flops a, Flops b)
                     a.position + b.position };
 }
 
-#define OPS_ABI_VERSION 4
+#define OPS_ABI_VERSION 5
 #define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
 #define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */
 #define FLOPS_SOFTCAP 3     /* per cell, more: divide, tanh, multiply */
@@ -431,7 +431,14 @@ typedef enum DenominatorForm {
     DENOMINATOR_NONE,         /* 1: no division at all */
     DENOMINATOR_FLOOR,        /* max(z, eps) */
 } DenominatorForm;
+/* Features that are made where they are read, and kept nowhere. */
+typedef struct FeatureSource {
+    Tensor     x, w;
+    FeatureMap map;
+    Tensor     top; /* f64 [h]: the maximum of a head's keys, where the map subtracts one */
+} FeatureSource;
 typedef struct LinearAttend {
+    FeatureSource   from_q, from_k; /* of fq or fk, where it has no data */
     Tensor          fq, fk, v; /* [h,n,f], [h,m,f], [h',m,e]; features f32, or both f64 */
     bool            wide;      /* features in double, chunked: v may be f64, and out is */
     Tensor          gates;     /* f64 [h,n] or absent: S <- g_i S + (1 - g_i) fk_i^T v_i, and
@@ -448,6 +455,10 @@ typedef struct LinearResult {
     Tensor denominator; /* [h,n] z before the guard */
     Tensor divisor;     /* f64 [h,n] what was divided by */
 } LinearResult;
+/* Sets in->fq, or in->fk and with `keys`: features as of op_features, with its charges; or, where
+ * no view needs them and the back end can, their shape and source.  Then op_linear_attend charges
+ * them, but for the projection of keys whose maximum is subtracted. */
+void op_linear_features(Run *r, LinearAttend *in, Tensor x, Tensor w, FeatureMap map, bool keys);
 LinearResult op_linear_attend(Run *r, const LinearAttend *in);
 /* The closed form of it with f features, added to `sum`; n, m and e are the run's.
  * Gates are not in it. */
@@ -518,6 +529,9 @@ struct Ops {
     void (*normalise)(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
     void (*features)(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,
                      bool keys, Tensor *y);
+    /* linear_attend makes features, with these maxima f64 [h] of projected keys; or NULL */
+    void (*features_top)(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,
+                         Tensor *top);
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);

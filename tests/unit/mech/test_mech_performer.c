@@ -27,6 +27,62 @@ TEST(all_forms_are_one_result)
     }
 }
 
+static double all_flops(const Run *r)
+{
+    double sum = 0;
+
+    for (int x = 0; x < r->stage_count; x++)
+        sum += r->stages[x].flops.score + r->stages[x].flops.mix + r->stages[x].flops.overhead;
+    return sum;
+}
+
+/* Without views features are made where they are read, a block at a time. */
+static void check_made(const char *id, const char *params, bool causal, int64_t n)
+{
+    Fixture f = fixture_new(n);
+    Run    *run = fixture_run(&f, id, params, causal);
+    float  *kept = fixture_output(&f);
+    double  flops = all_flops(run);
+    int64_t peak = 0, made = 0;
+
+    for (int x = 0; x < run->stage_count; x++)
+        peak = max_i64(peak, run->stages[x].arena_peak);
+    run = fixture_run_at(&f, id, params, causal, false, 0);
+    assert_int_equal(run->err.code, ERR_NONE);
+    for (int x = 0; x < run->stage_count; x++)
+        made = max_i64(made, run->stages[x].arena_peak);
+    check_near(tensor_f32(&run->out), kept, tensor_count(&run->out), 1e-6);
+    CHECK(all_flops(run) == flops, "%s(%s): %g FLOPs, not %g", id, params, all_flops(run), flops);
+    CHECK(made < peak, "%s(%s): %lld bytes, not below %lld", id, params, (long long)made,
+          (long long)peak);
+    free(kept);
+    fixture_free(&f);
+}
+
+TEST(features_that_no_view_needs_are_kept_nowhere)
+{
+    static const struct {
+        const char *id, *params;
+    } cases[] = {
+        { "performer", "features=70" },
+        { "performer", "features=70,kernel=hyperbolic" },
+        { "performer", "features=70,kernel=relu" },
+        { "performer", "features=70,kernel=relu,relu_features=projected" },
+        { "performer", "features=70,form=chunked,chunk=50" },
+        { "rfa", "features=40" },
+        { "linear", "" },
+        { "linear", "feature_map=relu" },
+        { "linear", "feature_map=softmax" },
+        { "linear", "form=chunked,chunk=130" },
+    };
+
+    for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++)
+        for (int causal = 0; causal <= 1; causal++) {
+            check_made(cases[x].id, cases[x].params, causal, 301);
+            check_made(cases[x].id, cases[x].params, causal, 128);
+        }
+}
+
 TEST(more_features_come_nearer)
 {
     Fixture f = fixture_new(32);

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#define READ_ROWS 256
+#define READ_ROWS (2 * FEATURE_ROWS)
 #define SLICE_KEYS 1024 /* least keys of a slice */
 #define SLICES 8        /* most slices of a head */
 #define MATRIX_ROWS 96
@@ -31,20 +31,43 @@ typedef struct Job {
     int64_t             slices, slice_keys;
     int64_t             chunk;
     int64_t             blocks;  /* of rows, per head */
+    FeatureRows         queries, keys; /* of features that are made here */
     double             *state;   /* [h][slices][f][e] */
     double             *z;       /* [h][slices][f]; slice 0 becomes the head's sum */
     float              *work;    /* [workers][work_size] */
     int64_t             work_size;
 } Job;
 
-static const float *fq_of(const Job *job, int64_t head, int64_t i)
+/* Features of some rows, where they lie or made. */
+typedef struct Rows {
+    const float *row;
+    int64_t      ld;
+} Rows;
+
+/* made [rows][f]: room for them */
+static Rows features_of(const Job *job, const Tensor *f, const FeatureRows *source, int64_t head,
+                        int64_t first, int64_t rows, float *made)
 {
-    return tensor_row_f32(&job->in->fq, head, job->h, i);
+    if (f->data)
+        return (Rows){ tensor_row_f32(f, head, job->h, first), f->stride[1] };
+    cpu_features_make(source, head, first, rows, made);
+    return (Rows){ made, job->f };
 }
 
-static const float *fk_of(const Job *job, int64_t head, int64_t j)
+static Rows fq_of(const Job *job, int64_t head, int64_t first, int64_t rows, float *made)
 {
-    return tensor_row_f32(&job->in->fk, head, job->h, j);
+    return features_of(job, &job->in->fq, &job->queries, head, first, rows, made);
+}
+
+static Rows fk_of(const Job *job, int64_t head, int64_t first, int64_t rows, float *made)
+{
+    return features_of(job, &job->in->fk, &job->keys, head, first, rows, made);
+}
+
+/* Floats that a worker has for so many rows of one of them. */
+static int64_t room_for(const Job *job, const Tensor *f, int64_t rows)
+{
+    return f->data ? 0 : round_up_to(rows * job->f, LANES);
 }
 
 static const float *v_of(const Job *job, int64_t head, int64_t j)
@@ -88,9 +111,10 @@ static double divisor_of(const Job *job, double z, const float *fq)
 }
 
 /* Row i of the output from its sums (which may be the row itself); records z and the divisor. */
-static void finish_row(const Job *job, int64_t head, int64_t i, double z, const float *sums)
+static void finish_row(const Job *job, int64_t head, int64_t i, const float *fq, double z,
+                       const float *sums)
 {
-    double divisor = divisor_of(job, z, fq_of(job, head, i));
+    double divisor = divisor_of(job, z, fq);
 
     tensor_f32(&job->out->denominator)[head * job->n + i] = (float)z;
     tensor_f64(&job->out->divisor)[head * job->n + i] = divisor;
@@ -99,43 +123,38 @@ static void finish_row(const Job *job, int64_t head, int64_t i, double z, const 
 
 /* ---- the state over all keys ------------------------------------------------ */
 
-/* part [f][lda] = the part of the state from keys [j, j + keys), keys <= TILE_KEYS.  A packed
- * panel of features is the transposed left factor. */
-static void add_panel(const Job *job, int64_t head, int64_t j, int64_t keys, float *panel,
-                      float *part)
+/* part [f][lda] = the part of the state from keys [j, j + keys), keys <= FEATURE_ROWS. */
+static void add_keys(const Job *job, int64_t head, int64_t j, int64_t keys, Rows fk, float *part,
+                     double *state, double *z)
 {
-    static const float zeros[TILE_ROWS] = { 0 };
-    int64_t            lda = round_up_to(job->e, LANES);
+    int64_t lda = round_up_to(job->e, LANES);
 
-    pack_panel(fk_of(job, head, j), job->in->fk.stride[1], keys, job->f, panel);
-    for (int64_t t = 0; t < job->f; t += TILE_ROWS)
-        job->kernel->mix(panel + t * TILE_KEYS, TILE_KEYS, v_of(job, head, j),
-                         job->in->v.stride[1], keys, job->e, zeros, part + t * lda, lda);
+    cpu_product(&(SmallProduct){ .a = fk.row, .lda = 1, .step = fk.ld, .b = v_of(job, head, j),
+                                 .ldb = job->in->v.stride[1], .rows = job->f, .cols = job->e,
+                                 .inner = keys, .alpha = 1, .c = part, .ldc = lda });
+    for (int64_t t = 0; t < job->f; t++)
+        job->kernel->fold(part + t * lda, job->e, state + t * job->e);
+    for (int64_t x = 0; x < keys; x++)
+        job->kernel->fold(fk.row + x * fk.ld, job->f, z);
 }
 
 static void state_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
     int64_t    head = item / job->slices, first = item % job->slices * job->slice_keys;
-    int64_t    end = min_i64(job->m, first + job->slice_keys);
-    int64_t    size = job->f * job->e, padded = round_up_to(job->f, TILE_ROWS);
-    int64_t    lda = round_up_to(job->e, LANES);
+    int64_t    end = min_i64(job->m, first + job->slice_keys), size = job->f * job->e;
     double    *state = job->state + item * size, *z = job->z + item * job->f;
-    float     *panel = job->work + worker * job->work_size, *part = panel + padded * TILE_KEYS;
+    float     *part = job->work + worker * job->work_size;
+    float     *made = part + job->f * round_up_to(job->e, LANES);
 
     if (cpu_cancelled(job->run))
         return;
     memset(state, 0, (size_t)size * sizeof(*state));
     memset(z, 0, (size_t)job->f * sizeof(*z));
-    memset(panel, 0, (size_t)(padded * (TILE_KEYS + lda)) * sizeof(*panel));
-    for (int64_t j = first; j < end; j += TILE_KEYS) {
-        int64_t keys = min_i64(TILE_KEYS, end - j);
+    for (int64_t j = first; j < end && !cpu_cancelled(job->run); j += FEATURE_ROWS) {
+        int64_t keys = min_i64(FEATURE_ROWS, end - j);
 
-        add_panel(job, head, j, keys, panel, part);
-        for (int64_t t = 0; t < job->f; t++)
-            job->kernel->fold(part + t * lda, job->e, state + t * job->e);
-        for (int64_t x = 0; x < keys; x++)
-            job->kernel->fold(fk_of(job, head, j + x), job->f, z);
+        add_keys(job, head, j, keys, fk_of(job, head, j, keys, made), part, state, z);
     }
 }
 
@@ -161,35 +180,33 @@ static void sum_item(void *context, int64_t head, int worker)
             z[t] += z[s * job->f + t];
 }
 
+/* Queries [i, i + rows), rows <= FEATURE_ROWS. */
+static void read_rows(const Job *job, int64_t head, int64_t i, int64_t rows, Rows fq, float *sums)
+{
+    int64_t       lda = round_up_to(job->e, LANES);
+    const float  *state = tensor_f32(&job->out->memory) + head * job->f * job->e;
+    const double *z = job->z + head * job->slices * job->f;
+
+    cpu_product(&(SmallProduct){ .a = fq.row, .lda = fq.ld, .step = 1, .b = state, .ldb = job->e,
+                                 .rows = rows, .cols = job->e, .inner = job->f, .alpha = 1,
+                                 .c = sums, .ldc = lda });
+    for (int64_t x = 0; x < rows; x++)
+        finish_row(job, head, i + x, fq.row + x * fq.ld,
+                   job->kernel->dot_wide(fq.row + x * fq.ld, z, job->f), sums + x * lda);
+}
+
 static void read_item(void *context, int64_t item, int worker)
 {
-    static const float zeros[TILE_ROWS] = { 0 };
-    const Job         *job = context;
-    int64_t            head = item / job->blocks, first = item % job->blocks * READ_ROWS;
-    int64_t            end = min_i64(job->n, first + READ_ROWS), lda = round_up_to(job->e, LANES);
-    int64_t            ldq = job->in->fq.stride[1];
-    const float       *state = tensor_f32(&job->out->memory) + head * job->f * job->e;
-    const double      *z = job->z + head * job->slices * job->f;
-    float             *sums = job->work + worker * job->work_size;
-    float             *last = sums + TILE_ROWS * lda; /* queries of the last, short tile */
+    const Job *job = context;
+    int64_t    head = item / job->blocks, first = item % job->blocks * READ_ROWS;
+    int64_t    end = min_i64(job->n, first + READ_ROWS);
+    float     *sums = job->work + worker * job->work_size;
+    float     *made = sums + FEATURE_ROWS * round_up_to(job->e, LANES);
 
-    if (cpu_cancelled(job->run))
-        return;
-    memset(sums, 0, (size_t)(TILE_ROWS * lda) * sizeof(*sums));
-    for (int64_t i = first; i < end; i += TILE_ROWS) {
-        int64_t      rows = min_i64(TILE_ROWS, end - i);
-        const float *fq = fq_of(job, head, i);
+    for (int64_t i = first; i < end && !cpu_cancelled(job->run); i += FEATURE_ROWS) {
+        int64_t rows = min_i64(FEATURE_ROWS, end - i);
 
-        if (rows < TILE_ROWS) {
-            memset(last, 0, (size_t)(TILE_ROWS * job->f) * sizeof(*last));
-            for (int64_t x = 0; x < rows; x++)
-                memcpy(last + x * job->f, fq + x * ldq, (size_t)job->f * sizeof(*last));
-        }
-        job->kernel->mix(rows < TILE_ROWS ? last : fq, rows < TILE_ROWS ? job->f : ldq, state,
-                         job->e, job->f, job->e, zeros, sums, lda);
-        for (int64_t x = 0; x < rows; x++)
-            finish_row(job, head, i + x,
-                       job->kernel->dot_wide(fq_of(job, head, i + x), z, job->f), sums + x * lda);
+        read_rows(job, head, i, rows, fq_of(job, head, i, rows, made), sums);
     }
 }
 
@@ -204,9 +221,9 @@ static bool worker_memory(Job *job, int64_t floats)
 static bool sum_state(Job *job)
 {
     Run    *r = job->run;
-    int64_t lda = round_up_to(job->e, LANES);
-    int64_t work = round_up_to(job->f, TILE_ROWS) * (TILE_KEYS + lda) +
-                   TILE_ROWS * (lda + job->f);
+    int64_t lda = round_up_to(job->e, LANES), f = job->f;
+    int64_t work = max_i64(f * lda + room_for(job, &job->in->fk, FEATURE_ROWS),
+                           FEATURE_ROWS * lda + room_for(job, &job->in->fq, FEATURE_ROWS));
 
     job->slice_keys = max_i64(SLICE_KEYS, round_up_to(ceil_div(job->m, SLICES), READ_ROWS));
     job->slices = max_i64(1, ceil_div(job->m, job->slice_keys));
@@ -229,36 +246,52 @@ static void factorised(Job *job)
 /* ---- causal, token by token ------------------------------------------------- */
 
 /* Tokens [first, first + count); state, then values and sums of RECUR_TOKENS tokens. */
-static void take_tokens(const Job *job, int64_t head, int64_t first, int64_t count, float *state,
-                        double *z)
+static void take_tokens(const Job *job, int64_t head, int64_t first, int64_t count, Rows q, Rows k,
+                        float *state, double *z)
 {
     int64_t      f = job->f, e = job->e, padded = round_up_to(e, LANES);
     float       *value = state + f * padded, *sums = value + RECUR_TOKENS * padded;
     const float *fq[RECUR_TOKENS], *fk[RECUR_TOKENS];
 
     for (int64_t x = 0; x < count; x++) {
-        fq[x] = fq_of(job, head, first + x);
-        fk[x] = fk_of(job, head, first + x);
+        fq[x] = q.row + x * q.ld;
+        fk[x] = k.row + x * k.ld;
         memcpy(value + x * padded, v_of(job, head, first + x), (size_t)e * sizeof(*value));
     }
     job->kernel->recur(fq, fk, value, count, f, padded, state, sums);
     for (int64_t x = 0; x < count; x++) {
         job->kernel->fold(fk[x], f, z);
-        finish_row(job, head, first + x, job->kernel->dot_wide(fq[x], z, f), sums + x * padded);
+        finish_row(job, head, first + x, fq[x], job->kernel->dot_wide(fq[x], z, f),
+                   sums + x * padded);
     }
+}
+
+/* At most FEATURE_ROWS tokens from `first` on. */
+static void take_block(const Job *job, int64_t head, int64_t first, float *state, double *z,
+                       float *made)
+{
+    int64_t rows = min_i64(FEATURE_ROWS, job->n - first);
+    Rows    q = fq_of(job, head, first, rows, made);
+    Rows    k = fk_of(job, head, first, rows,
+                      made + room_for(job, &job->in->fq, FEATURE_ROWS));
+
+    for (int64_t x = 0; x < rows; x += RECUR_TOKENS)
+        take_tokens(job, head, first + x, min_i64(RECUR_TOKENS, rows - x),
+                    (Rows){ q.row + x * q.ld, q.ld }, (Rows){ k.row + x * k.ld, k.ld }, state, z);
 }
 
 static void recurrent_item(void *context, int64_t head, int worker)
 {
     const Job *job = context;
     int64_t    f = job->f, e = job->e, padded = round_up_to(e, LANES);
+    int64_t    size = (f + 2 * RECUR_TOKENS) * padded;
     float     *state = job->work + worker * job->work_size;
     double    *z = job->z + worker * f;
 
-    memset(state, 0, (size_t)((f + 2 * RECUR_TOKENS) * padded) * sizeof(*state));
+    memset(state, 0, (size_t)size * sizeof(*state));
     memset(z, 0, (size_t)f * sizeof(*z));
-    for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i += RECUR_TOKENS)
-        take_tokens(job, head, i, min_i64(RECUR_TOKENS, job->n - i), state, z);
+    for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i += FEATURE_ROWS)
+        take_block(job, head, i, state, z, state + size);
     for (int64_t t = 0; t < f; t++)
         memcpy(tensor_f32(&job->out->memory) + (head * f + t) * e, state + t * padded,
                (size_t)e * sizeof(*state));
@@ -268,7 +301,9 @@ static void recurrent(Job *job)
 {
     job->z = cpu_scratch(job->run, threads_count(job->run->threads),
                          job->f * (int64_t)sizeof(double));
-    if (job->z && worker_memory(job, (job->f + 2 * RECUR_TOKENS) * round_up_to(job->e, LANES)))
+    if (job->z && worker_memory(job, (job->f + 2 * RECUR_TOKENS) * round_up_to(job->e, LANES) +
+                                         room_for(job, &job->in->fq, FEATURE_ROWS) +
+                                         room_for(job, &job->in->fk, FEATURE_ROWS)))
         threads_run(job->run->threads, job->h, recurrent_item, job);
 }
 
@@ -290,22 +325,24 @@ static void take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows
                        double *z, double *sums)
 {
     float *state = tensor_f32(&job->out->memory) + head * job->f * job->e;
-    Matrix fq = { fq_of(job, head, first), job->in->fq.stride[1], false };
-    Matrix fk = { fk_of(job, head, first), job->in->fk.stride[1], true };
+    float *made = inner + round_up_to(job->chunk * job->chunk, LANES);
+    Rows   q = fq_of(job, head, first, rows, made);
+    Rows   k = fk_of(job, head, first, rows, made + room_for(job, &job->in->fq, job->chunk));
+    Matrix fq = { q.row, q.ld, false }, fk = { k.row, k.ld, true };
     Matrix v = { v_of(job, head, first), job->in->v.stride[1], false };
     Matrix before = { state, job->e, false }, inside = { inner, rows, false };
 
     for (int64_t i = 0; i < rows; i++)
-        sums[i] = job->kernel->dot_wide(fq_of(job, head, first + i), z, job->f);
+        sums[i] = job->kernel->dot_wide(q.row + i * q.ld, z, job->f);
     cpu_sgemm(fq, fk, rows, rows, job->f, 1, 0, inner, rows);
     lower_triangle(inner, rows, rows, rows, 0, sums);
     cpu_sgemm(fq, before, rows, job->e, job->f, 1, 0, out_of(job, head, first), job->e);
     cpu_sgemm(inside, v, rows, job->e, rows, 1, 1, out_of(job, head, first), job->e);
     for (int64_t i = 0; i < rows; i++)
-        finish_row(job, head, first + i, sums[i], out_of(job, head, first + i));
+        finish_row(job, head, first + i, q.row + i * q.ld, sums[i], out_of(job, head, first + i));
     cpu_sgemm(fk, v, job->f, job->e, rows, 1, 1, state, job->e);
     for (int64_t i = 0; i < rows; i++)
-        job->kernel->fold(fk_of(job, head, first + i), job->f, z);
+        job->kernel->fold(k.row + i * k.ld, job->f, z);
 }
 
 static void chunked_item(void *context, int64_t head, int worker)
@@ -327,7 +364,9 @@ static void chunked(Job *job)
 
     job->chunk = max_i64(1, min_i64(job->in->chunk, job->n));
     job->z = cpu_scratch(job->run, workers, (job->f + job->chunk) * (int64_t)sizeof(double));
-    if (job->z && worker_memory(job, job->chunk * job->chunk))
+    if (job->z && worker_memory(job, round_up_to(job->chunk * job->chunk, LANES) +
+                                         room_for(job, &job->in->fq, job->chunk) +
+                                         room_for(job, &job->in->fk, job->chunk)))
         threads_run(job->run->threads, job->h, chunked_item, job);
 }
 
@@ -340,13 +379,15 @@ static void matrix_item(void *context, int64_t item, int worker)
     int64_t    rows = min_i64(MATRIX_ROWS, job->n - first);
     int64_t    end = job->in->causal ? min_i64(job->m, first + rows) : job->m;
     float     *a = job->work + worker * job->work_size, *out = out_of(job, head, first);
-    Matrix     fq = { fq_of(job, head, first), job->in->fq.stride[1], false };
+    Rows       q = fq_of(job, head, first, rows, NULL);
+    Matrix     fq = { q.row, q.ld, false };
     double     sums[MATRIX_ROWS] = { 0 };
 
     memset(out, 0, (size_t)(rows * job->e) * sizeof(*out));
     for (int64_t j = 0; j < end && !cpu_cancelled(job->run); j += MATRIX_KEYS) {
         int64_t keys = min_i64(MATRIX_KEYS, end - j);
-        Matrix  fk = { fk_of(job, head, j), job->in->fk.stride[1], true };
+        Rows    k = fk_of(job, head, j, keys, NULL);
+        Matrix  fk = { k.row, k.ld, true };
         Matrix  v = { v_of(job, head, j), job->in->v.stride[1], false };
         Matrix  weights = { a, keys, false };
 
@@ -355,15 +396,26 @@ static void matrix_item(void *context, int64_t item, int worker)
         cpu_sgemm(weights, v, rows, job->e, keys, 1, 1, out, job->e);
     }
     for (int64_t i = 0; i < rows; i++)
-        finish_row(job, head, first + i, sums[i], out + i * job->e);
+        finish_row(job, head, first + i, q.row + i * q.ld, sums[i], out + i * job->e);
 }
 
-/* The state is computed only for the view `memory`. */
+/* Features lie in memory: each is read many times.  The state is computed only for the view
+ * `memory`. */
 static void matrix(Job *job)
 {
     job->blocks = ceil_div(job->n, MATRIX_ROWS);
     if (sum_state(job) && worker_memory(job, MATRIX_ROWS * MATRIX_KEYS))
         threads_run(job->run->threads, job->h * job->blocks, matrix_item, job);
+}
+
+static bool begin_rows(Run *r, const FeatureSource *from, const Tensor *f, FeatureRows *rows)
+{
+    bool ok = f->data || cpu_features_begin(r, &from->x, &from->w, &from->map, f->shape[0],
+                                            f->shape[2], rows);
+
+    rows->top = from->top.data ? tensor_f64(&from->top) : NULL;
+    rows->top_step = 1;
+    return ok;
 }
 
 void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
@@ -373,7 +425,8 @@ void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
                       .h = out->out.shape[0], .n = in->fq.shape[1], .m = in->fk.shape[1],
                       .f = in->fq.shape[2], .e = in->v.shape[2] };
 
-    if (!cpu_blas(r))
+    if (!cpu_blas(r) || !begin_rows(r, &in->from_q, &in->fq, &job.queries) ||
+        !begin_rows(r, &in->from_k, &in->fk, &job.keys))
         return;
     if (in->fq.dtype == DT_F64)
         cpu_linear_attend_wide(r, in, out);

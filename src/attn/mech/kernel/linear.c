@@ -100,9 +100,9 @@ static void linear_features(Run *r, const Params *p, LinearAttend *in)
     plain.kind = kinds[p->feature_map];
     /* exp spans too many magnitudes for sums in float. */
     plain.wide = key_kind(r, p) == FEATURE_EXP;
-    in->fq = op_features(r, r->q, (Tensor){ 0 }, plain, false);
+    op_linear_features(r, in, r->q, (Tensor){ 0 }, plain, false);
     plain.kind = key_kind(r, p);
-    in->fk = op_features(r, r->k, (Tensor){ 0 }, plain, true);
+    op_linear_features(r, in, r->k, (Tensor){ 0 }, plain, true);
 }
 
 /* phi of the keys.  Over positions the keys' softmax would look ahead; its divisor is
@@ -187,7 +187,7 @@ static void linear_show(Run *r, const Params *p, const LinearAttend *in,
         return;
     linear_tell(r, p, in, result);
     cells = run_allowed_cells(r);
-    if (!r->causal && in->fq.data) /* the triangle alone may have any rank */
+    if (!r->causal && !run_failed(r)) /* the triangle alone may have any rank */
         run_rank(r, in->fq.shape[2], "features");
     view_stage(r, "features", -1);
     implicit_factor(r, "features_q", VIEW_FEATURES, in->fq, "query", "feature");

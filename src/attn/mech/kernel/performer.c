@@ -106,9 +106,9 @@ static void performer_run(Run *r, const void *opaque)
             run_fail(r, ERR_NOMEM, "performer: not enough memory for the directions");
     }
     run_stage(r, "features");
-    in.fq = op_features(r, r->q, w, map, false);
-    in.fk = op_features(r, r->k, w, map, true);
-    if (!r->causal && in.fq.data) /* the triangle alone may have any rank */
+    op_linear_features(r, &in, r->q, w, map, false);
+    op_linear_features(r, &in, r->k, w, map, true);
+    if (!r->causal && !run_failed(r)) /* the triangle alone may have any rank */
         run_rank(r, in.fq.shape[2], "features");
     implicit_factor(r, "features_q", VIEW_FEATURES, in.fq, "query", "feature");
     implicit_factor(r, "features_k", VIEW_FEATURES, in.fk, "key", "feature");

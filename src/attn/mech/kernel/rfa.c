@@ -143,8 +143,8 @@ static void rfa_attend(Run *r, const Params *p, Tensor w, bool wide, LinearAtten
 
     map.wide = wide;
     run_stage(r, "features");
-    in->fq = op_features(r, r->q, w, map, false);
-    in->fk = op_features(r, r->k, w, map, true);
+    op_linear_features(r, in, r->q, w, map, false);
+    op_linear_features(r, in, r->k, w, map, true);
     if (p->gate) {
         run_stage(r, "gates");
         in->gates = p->gates.data ? given_gates(r, p) : computed_gates(r, p);
@@ -239,7 +239,7 @@ static void rfa_show(Run *r, const Params *p, const LinearAttend *in, const Line
     if (!run_wants_views(r))
         return;
     cells = run_allowed_cells(r);
-    if (!r->causal && in->fq.data) /* the triangle alone may have any rank */
+    if (!r->causal && !run_failed(r)) /* the triangle alone may have any rank */
         run_rank(r, in->fq.shape[2], "features");
     implicit_factor(r, "features_q", VIEW_FEATURES, in->fq, "query", "feature");
     implicit_factor(r, "features_k", VIEW_FEATURES, in->fk, "key", "feature");
