@@ -440,6 +440,7 @@ void op_linear_features(Run *r, LinearAttend *in, Tensor x, Tensor w, FeatureMap
         return;
     }
     *f = tensor_of(DT_F32, 3, (int64_t[]){ r->h, x.shape[1], feature_count(&x, &w, map) }, NULL);
+    run_note(r, "features are made where they are read: the stage that reads them has their time");
     if (!keys || !subtracts_top(map))
         return;
     from->top = run_tensor1(r, DT_F64, r->h);
