@@ -189,7 +189,8 @@ static void cut_within(const char *path, const Text *whole, size_t from, size_t 
 
         write_file(path, &(Text){ .data = whole->data, .length = cut });
         value = figure_metadata(path, nasty[2], NULL);
-        CHECK(!value || !strcmp(value, nasty[3]), "%zu of %zu bytes: %s", cut, whole->length, value);
+        CHECK(!value || !strcmp(value, nasty[3]), "%zu of %zu bytes: %s", cut, whole->length,
+              value);
         assert_true(cut > 0 || !value);
         free(value);
     }
