@@ -408,6 +408,29 @@ TEST(test_disentangled_log_distances)
     setup_close(&s);
 }
 
+/* With the least table, too: 0 and 1 are themselves, and all others are 1. */
+TEST(test_disentangled_log_distances_of_the_least_table)
+{
+    Setup s;
+    Run  *run;
+
+    setup_open(&s, 1, 9, 9, 1, false);
+    s.a = give(&s, "pos_key", 2, (int64_t[]){ 4, 1 });
+    for (int64_t x = 0; x < 9; x++) {
+        tensor_f32(&s.q)[x] = 1;
+        tensor_f32(&s.k)[x] = 0;
+        tensor_f32(&s.a)[x % 4] = (float)(x % 4);
+    }
+    set(&s, "pos_k=2,pos_max_distance=4,pos_terms=[c2p],scale=1");
+    run = run_probe(&s, "disentangled");
+    for (int64_t x = 0; x < 9; x++) {
+        near(shown(run, "scores", 0, x, 0), x ? 3 : 2, 0);
+        near(shown(run, "scores", 0, 0, x), x ? 1 : 2, 0);
+    }
+    run_free(run);
+    setup_close(&s);
+}
+
 /* Dumped whole, found by its short name, drawn only where a causal run has scores. */
 TEST(test_bias_view)
 {
