@@ -572,11 +572,11 @@ TEST(test_errors)
     check_error("t5", "pos_buckets=31", "must be even");
     check_error("t5", "pos_buckets=2", "at least 4");
     check_error("t5", "pos_bidirectional=false,pos_buckets=1", "at least 2");
-    check_error("t5", "pos_max_distance=8", "pos_max_distance");
-    check_error("disentangled", "pos_k=1,pos_max_distance=32", "pos_k");
-    check_error("disentangled", "pos_k=8,pos_max_distance=5", "pos_max_distance");
-    check_error("alibi", "pos_k=3", "pos_k");
-    check_error("rope", "pos_base=0", "pos_base");
+    check_error("t5", "pos_max_distance=8", "above the 8 exact buckets");
+    check_error("disentangled", "pos_k=1,pos_max_distance=32", "need pos_k >= 2");
+    check_error("disentangled", "pos_k=8,pos_max_distance=5", "pos_max_distance > pos_k/2");
+    check_error("alibi", "pos_k=3", "no parameter 'pos_k'");
+    check_error("rope", "pos_base=0", "greater than 0");
     check_bad_shape("alibi", "pos_slopes");
     check_bad_shape("t5", "pos_bias");
     check_bad_shape("xl", "pos_u");
