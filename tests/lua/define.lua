@@ -409,7 +409,7 @@ check.case("parameters of every type", function()
   check.equal(got.a .. got.e .. got.f .. got.b, "9ohx2.0")
   check.equal(got.c, false)
   check.equal(got.t:get(1), 5)
-  check.raises("window", attn.run, "typed", { n = 2, window = 1 })
+  check.raises("typed has no parameter 'window'", attn.run, "typed", { n = 2, window = 1 })
 end)
 
 check.case("progress is reported, and a cancelled run ends there", function()

@@ -64,7 +64,7 @@ case("a mixture from a file", function()
     { swap = "@" .. path, layers = { 0 } })
   check.raises("cannot be a part", model.run, model, ids,
     { swaps = { { { swap = "window" }, { swap = "@" .. path } } } })
-  check.raises("nowhere.csv", model.run, model, ids, { swap = "@nowhere.csv" })
+  check.raises("swap: nowhere.csv: No such file", model.run, model, ids, { swap = "@nowhere.csv" })
   local written = assert(model:generate(ids, 3, { swap = "@" .. path }))
   equal(#written.ids, 3)
   equal(written.swap, "@" .. path)

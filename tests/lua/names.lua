@@ -96,7 +96,7 @@ case("jobs, sweeps and figures", function()
   assert(#record.time_ms.samples >= 3)
   local within = attn.profile("full", { input = input, within = 0.5 })
   assert(within.time_ms.median > 0)
-  check.raises("within", attn.run, "full", { within = 2 })
+  check.raises("share of the median", attn.run, "full", { within = 2 })
 end)
 
 case("no second name for anything", function()

@@ -109,18 +109,15 @@ static char *value_of_line(const char *at, const char *end, const char *key)
     return value;
 }
 
+/* The last line of a file that was cut has no end, and its value is not whole. */
 static char *metadata_in_lines(const char *bytes, size_t length, const char *before,
                                const char *key)
 {
-    const char *end = bytes + length;
+    const char *end = bytes + length, *next;
     size_t      skip = strlen(before);
     char       *value = NULL;
 
-    while (bytes < end && !value) {
-        const char *next = memchr(bytes, '\n', (size_t)(end - bytes));
-
-        if (!next)
-            next = end;
+    while (!value && (next = memchr(bytes, '\n', (size_t)(end - bytes)))) {
         if ((size_t)(next - bytes) > skip && !memcmp(bytes, before, skip))
             value = value_of_line(bytes + skip, next, key);
         bytes = next + 1;

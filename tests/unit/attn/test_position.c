@@ -408,6 +408,29 @@ TEST(test_disentangled_log_distances)
     setup_close(&s);
 }
 
+/* With the least table, too: 0 and 1 are themselves, and all others are 1. */
+TEST(test_disentangled_log_distances_of_the_least_table)
+{
+    Setup s;
+    Run  *run;
+
+    setup_open(&s, 1, 9, 9, 1, false);
+    s.a = give(&s, "pos_key", 2, (int64_t[]){ 4, 1 });
+    for (int64_t x = 0; x < 9; x++) {
+        tensor_f32(&s.q)[x] = 1;
+        tensor_f32(&s.k)[x] = 0;
+        tensor_f32(&s.a)[x % 4] = (float)(x % 4);
+    }
+    set(&s, "pos_k=2,pos_max_distance=4,pos_terms=[c2p],scale=1");
+    run = run_probe(&s, "disentangled");
+    for (int64_t x = 0; x < 9; x++) {
+        near(shown(run, "scores", 0, x, 0), x ? 3 : 2, 0);
+        near(shown(run, "scores", 0, 0, x), x ? 1 : 2, 0);
+    }
+    run_free(run);
+    setup_close(&s);
+}
+
 /* Dumped whole, found by its short name, drawn only where a causal run has scores. */
 TEST(test_bias_view)
 {
@@ -549,11 +572,11 @@ TEST(test_errors)
     check_error("t5", "pos_buckets=31", "must be even");
     check_error("t5", "pos_buckets=2", "at least 4");
     check_error("t5", "pos_bidirectional=false,pos_buckets=1", "at least 2");
-    check_error("t5", "pos_max_distance=8", "pos_max_distance");
-    check_error("disentangled", "pos_k=1,pos_max_distance=32", "pos_k");
-    check_error("disentangled", "pos_k=8,pos_max_distance=5", "pos_max_distance");
-    check_error("alibi", "pos_k=3", "pos_k");
-    check_error("rope", "pos_base=0", "pos_base");
+    check_error("t5", "pos_max_distance=8", "above the 8 exact buckets");
+    check_error("disentangled", "pos_k=1,pos_max_distance=32", "need pos_k >= 2");
+    check_error("disentangled", "pos_k=8,pos_max_distance=5", "pos_max_distance > pos_k/2");
+    check_error("alibi", "pos_k=3", "no parameter 'pos_k'");
+    check_error("rope", "pos_base=0", "greater than 0");
     check_bad_shape("alibi", "pos_slopes");
     check_bad_shape("t5", "pos_bias");
     check_bad_shape("xl", "pos_u");

@@ -127,6 +127,17 @@ static const char *const nasty[] = {
     NULL,
 };
 
+/* A new empty file. */
+static void new_file(char path[64])
+{
+    int file;
+
+    snprintf(path, 64, "/tmp/attnscope-figure-XXXXXX");
+    file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+}
+
 static void write_file(const char *path, const Text *bytes)
 {
     FILE *file = fopen(path, "wb");
@@ -147,7 +158,7 @@ TEST(metadata_is_read_back_from_every_kind)
     Scenery s;
     Error   err = ERROR_INIT;
 
-    snprintf(path, sizeof(path), "/tmp/attnscope-file-%d", (int)getpid());
+    new_file(path);
     scenery_make(&s, 1);
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
         Text bytes = file_of(s.figure, kinds[k].format, &(PngOptions){ .metadata = nasty });
@@ -170,25 +181,41 @@ TEST(metadata_is_read_back_from_every_kind)
     figure_free(s.figure);
 }
 
-/* A file cut anywhere, or of other bytes, gives no value and does no harm. */
-TEST(damaged_files_give_nothing)
+/* Cut at any byte of a part, the file gives the whole value, or none where it is not all there. */
+static void cut_within(const char *path, const Text *whole, size_t from, size_t to, size_t by)
 {
+    for (size_t cut = from; cut < to && cut < whole->length; cut += by) {
+        char *value;
+
+        write_file(path, &(Text){ .data = whole->data, .length = cut });
+        value = figure_metadata(path, nasty[2], NULL);
+        CHECK(!value || !strcmp(value, nasty[3]), "%zu of %zu bytes: %s", cut, whole->length,
+              value);
+        assert_true(cut > 0 || !value);
+        free(value);
+    }
+}
+
+TEST(cut_files_give_the_value_or_none)
+{
+    static const struct {
+        FigureFormat format;
+        const char  *before; /* the value */
+    } kinds[] = { { FORMAT_SVG_FILE, "attnscope:command" }, { FORMAT_PDF_FILE, "/Keywords" },
+                  { FORMAT_TEXT_FILE, "attnscope:command" },
+                  { FORMAT_PNG_FILE, "attnscope:command" } };
     char    path[64];
     Scenery s;
 
-    snprintf(path, sizeof(path), "/tmp/attnscope-cut-%d", (int)getpid());
+    new_file(path);
     scenery_make(&s, 1);
-    for (int k = 0; k < 4; k++) {
-        static const FigureFormat formats[] = { FORMAT_SVG_FILE, FORMAT_PDF_FILE,
-                                                FORMAT_TEXT_FILE, FORMAT_PNG_FILE };
-        Text whole = file_of(s.figure, formats[k], &(PngOptions){ .metadata = nasty });
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+        Text  whole = file_of(s.figure, kinds[k].format, &(PngOptions){ .metadata = nasty });
+        char *at = memmem(whole.data, whole.length, kinds[k].before, strlen(kinds[k].before));
 
-        for (size_t cut = 0; cut < whole.length; cut += 1 + whole.length / 97) {
-            Text part = { .data = whole.data, .length = cut };
-
-            write_file(path, &part);
-            free(figure_metadata(path, "attnscope:command", NULL));
-        }
+        assert_non_null(at);
+        cut_within(path, &whole, 0, whole.length, 1 + whole.length / 97);
+        cut_within(path, &whole, (size_t)(at - whole.data), (size_t)(at - whole.data) + 500, 1);
         text_free(&whole);
     }
     unlink(path);
@@ -203,7 +230,7 @@ TEST(a_part_that_is_longer_than_its_file_is_refused)
     Text    bytes;
     Error   err = ERROR_INIT;
 
-    snprintf(path, sizeof(path), "/tmp/attnscope-long-%d", (int)getpid());
+    new_file(path);
     scenery_make(&s, 1);
     bytes = file_of(s.figure, FORMAT_PNG_FILE, &(PngOptions){ .metadata = nasty });
     bytes.data[33] = 0x40; /* the length of the part behind the header */
@@ -355,7 +382,7 @@ TEST(an_animation_has_every_frame_and_the_metadata)
     assert_int_equal(c.frames, 4);
     assert_int_equal(c.controls, 4);
     assert_true(c.data >= 3);
-    snprintf(path, sizeof(path), "/tmp/attnscope-moves-%d", (int)getpid());
+    new_file(path);
     write_file(path, &apng);
     value = figure_metadata(path, "attnscope:command", NULL);
     assert_string_equal(value, nasty[3]);

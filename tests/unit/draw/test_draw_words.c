@@ -278,6 +278,44 @@ TEST(bars_beside_a_matrix_keep_apart)
     assert_true(seen > 1);
 }
 
+/* Sums below 0 have bars in another colour, and these begin at the same side. */
+TEST(bars_of_negative_sums_are_as_long)
+{
+    const Rgb lost = lost_colour_in(HUES_USUAL);
+    View      view;
+    Figure   *figure = matrices(&view, 1, "m");
+    Margin   *margin = calloc(1, sizeof(*margin));
+    Text      out = { 0 };
+    double    wide[2] = { 0 }, high[2] = { 0 }; /* the largest: of sums above 0, below 0 */
+
+    *margin = (Margin){ .kind = MARGIN_SUMS, .rows = 8, .cols = 8, .share = 1,
+                        .row = calloc(8, sizeof(double)), .col = calloc(8, sizeof(double)) };
+    for (int k = 0; k < 8; k++)
+        margin->row[k] = margin->col[k] = k % 2 ? -3 : 3;
+    figure->panels[0].margin = margin;
+    words_of(figure, 2, &out);
+    for (const char *at = text_str(&out); (at = strstr(at, "<rect ")); at++) {
+        double   x, y, w, h;
+        unsigned rgb;
+        int      below;
+
+        if (sscanf(at, "<rect x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\" fill=\"#%x\"/>", &x,
+                   &y, &w, &h, &rgb) != 5)
+            continue;
+        below = rgb == ((unsigned)lost.r << 16 | (unsigned)lost.g << 8 | lost.b);
+        if (!below && rgb != 0x5A7FA8)
+            continue;
+        assert_true(w > 0 && h > 0);
+        wide[below] = fmax(wide[below], w);
+        high[below] = fmax(high[below], h);
+    }
+    assert_true(wide[0] > 0 && high[0] > 0);
+    CHECK_NEAR(wide[1], wide[0], 1e-9);
+    CHECK_NEAR(high[1], high[0], 1e-9);
+    text_free(&out);
+    figure_free(figure);
+}
+
 #define CROWD 14 /* points that lie together */
 
 static Plot *crowded_plot(uint64_t seed)

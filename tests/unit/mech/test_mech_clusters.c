@@ -265,11 +265,11 @@ TEST(what_cannot_be_is_refused)
     expect_refusal("clusterformer", "block=4,stride=5", false, "stride=5");
     expect_refusal("clusterformer", "cluster_source=x", false, "cluster_source=x");
     expect_refusal("clustered", "", true, "no causal form");
-    expect_refusal("clustered", "bits=64", false, "bits");
-    expect_refusal("clustered-improved", "topk=0", false, "topk");
-    expect_refusal("entmax", "alpha=0.9", false, "alpha");
+    expect_refusal("clustered", "bits=64", false, "from 1 to 63");
+    expect_refusal("clustered-improved", "topk=0", false, "topk: must be at least 1");
+    expect_refusal("entmax", "alpha=0.9", false, "alpha: must be at least 1");
     expect_refusal("entmax", "alpha=1.3,method=sort", false, "method=sort");
-    expect_refusal("sparsebert-dam", "tau=0", false, "tau");
+    expect_refusal("sparsebert-dam", "tau=0", false, "tau: must be greater than 0");
 }
 
 static void expect_tensor_error(const char *id, const char *name, Tensor t, const char *says)

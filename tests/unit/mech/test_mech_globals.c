@@ -292,8 +292,8 @@ TEST(long_short_says_what_is_wrong)
     Fixture f = fixture_new(N);
 
     check_refused(&f, "long-short", "dual_ln=true", ERR_PARAM, "values of the keys' size");
-    check_refused(&f, "long-short", "rank=0", ERR_PARAM, "rank");
-    check_refused(&f, "long-short", "segment=0", ERR_PARAM, "segment");
+    check_refused(&f, "long-short", "rank=0", ERR_PARAM, "rank: must be at least 1");
+    check_refused(&f, "long-short", "segment=0", ERR_PARAM, "segment: must be at least 1");
     fixture_draw(&f, "p_logits", HEADS, N, 2);
     fixture_run(&f, "long-short", "", true);
     check_flops(&f);

@@ -202,7 +202,7 @@ TEST(causal_runs_know_nothing_later)
 
 TEST(what_cannot_be_is_refused)
 {
-    expect_refusal("reformer", "n_buckets=3", false, "n_buckets");
+    expect_refusal("reformer", "n_buckets=3", false, "n_buckets: must be even");
     expect_refusal("reformer", "n_buckets=65536,n_buckets2=65536", false, "n_buckets2=65536");
     expect_refusal("sinkhorn", "sortcut=1", true, "no causal form");
     expect_refusal("sinkhorn", "pool=x", false, "pool=x");

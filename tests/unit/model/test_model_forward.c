@@ -503,11 +503,11 @@ static void test_refusals(void **state)
     int32_t        ids[2] = { 0, VOCAB };
 
     (void)state;
-    check_refused(made, "windo(window=3)", "window");
-    check_refused(made, "window(windo=3)", "windo");
+    check_refused(made, "windo(window=3)", "unknown mechanism 'windo'");
+    check_refused(made, "window(windo=3)", "no parameter 'windo'");
     check_refused(made, "window(window=3", "not closed");
     check_refused(made, "linformer", "no causal form");
-    check_refused(made, "pattern(nothing(3))", "nothing");
+    check_refused(made, "pattern(nothing(3))", "unknown");
     assert_false(forward_run(&made->m, ids, 2, &o, &r, &err));
     CHECK(strstr(err.text, "61") && strstr(err.text, "token 1"), "%s", err.text);
     assert_false(forward_run(&made->m, ids, 0, &o, &r, &err));
