@@ -268,6 +268,23 @@ TEST(a_pdf_tells_no_time_and_smooths_nothing)
     figure_free(s.figure);
 }
 
+/* Readers that smooth enlarged images, whatever the file says, smooth the edges of cells alone. */
+TEST(a_cell_has_several_pixels_in_a_pdf)
+{
+    Scenery s;
+    Text    pdf;
+    int     widest = 0;
+
+    scenery_make(&s, 1);
+    pdf = file_of(s.figure, FORMAT_PDF_FILE, NULL);
+    for (const char *at = pdf.data; (size_t)(at - pdf.data) + 8 < pdf.length; at++)
+        if (!memcmp(at, "/Width ", 7) && atoi(at + 7) > widest)
+            widest = atoi(at + 7);
+    assert_int_equal(widest, 16 * view_cols(s.figure->panels[0].view));
+    text_free(&pdf);
+    figure_free(s.figure);
+}
+
 /* ---- text ------------------------------------------------------------------- */
 
 TEST(ansi_has_colours_and_plain_text_has_none)
@@ -659,14 +676,19 @@ TEST(an_svg_that_cannot_begin_leaves_nothing)
 /* So many pixels have no room anywhere. */
 TEST(an_image_too_large_for_memory_says_so)
 {
-    static const uint8_t one[4];
-    Svg  *svg = svg_new(10, 10, 72, LETTERS_OUTLINES);
-    Error err = ERROR_INIT;
+    static const Rgb one = { 0, 0, 0 };
+    static const CanvasKind kinds[] = { CANVAS_SVG, CANVAS_PDF };
 
-    assert_non_null(svg);
-    assert_false(svg_image(svg, 0, 0, one, 1 << 20, 1 << 20, 1 << 24, 1 << 24, &err));
-    assert_int_equal(err.code, ERR_NOMEM);
-    svg_free(svg);
+    for (int k = 0; k < 2; k++) {
+        Error   err = ERROR_INIT;
+        Canvas *canvas = canvas_new(kinds[k], 10, 10, 72, &(CanvasLetters){ 0 }, NULL, &err);
+
+        assert_non_null(canvas);
+        canvas_image(canvas, 0, 0, &one, NULL, 1 << 20, 1 << 20, 1 << 24, 1 << 24);
+        assert_false(canvas_ok(canvas, &err));
+        assert_int_equal(err.code, ERR_NOMEM);
+        canvas_free(canvas);
+    }
 }
 
 SUITE(NULL, NULL)
