@@ -2,7 +2,7 @@
 #
 # No word lies on a curve or on a line that leads to another, and each word stands near what has its colour: a curve, a point, a guide
 # or the thin line that leads to it, which is at most LEAD lines of words long. No word lies on another
-# curve's band while there is a free place near it.  Prints one line
+# curve's band while there is a free place near it, or is struck out by the grid.  Prints one line
 # for each fault.
 
 BEGIN {
@@ -165,7 +165,24 @@ function has_room(i, f,    air, w, h, px, py, x, y) {
     return 0
 }
 
+# Paper was put below word i.
+function is_cleared(i,    k) {
+    for (k = 1; k <= rects; k++)
+        if (is_grey(rfill[k]) && rx0[k] <= tx0[i] && rx1[k] >= tx1[i] && ry0[k] <= ty0[i] + font[i] / 4 &&
+            ry1[k] >= ty1[i] && ry1[k] - ry0[k] < 2 * font[i])
+            return 1
+    return 0
+}
+
 function check(i, f,    k, near, lead) {
+    for (k = 1; k <= lines; k++) {
+        first = 1
+        if (is_grey(stroke[k]) && stroke[k] != ink[i] && y0[k] == y1[k] &&
+            crosses(k, tx0[i], ty0[i] + 2, tx1[i], ty1[i] - 2) && !is_cleared(i)) {
+            printf "a line of the grid goes through '%s'\n", name[i]
+            break
+        }
+    }
     if (on_band(i, tx0[i], ty0[i], tx1[i], ty1[i]) && has_room(i, f))
         printf "'%s' lies on a band\n", name[i]
 

@@ -330,6 +330,12 @@ void canvas_rect(Canvas *c, double x, double y, double width, double height, Rgb
     fill(c);
 }
 
+void canvas_clear(Canvas *c, double x, double y, double width, double height)
+{
+    if (c->opaque)
+        canvas_rect(c, x, y, width, height, c->paper);
+}
+
 void canvas_line(Canvas *c, double x0, double y0, double x1, double y1, double width, Rgb rgb,
                  double alpha)
 {

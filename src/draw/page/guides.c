@@ -19,8 +19,13 @@ static LabelBox words_box(const Pens *p, double x, double baseline, double width
     return (LabelBox){ x, baseline - p->s->tick, width, 1.25 * p->s->tick };
 }
 
+/* The plot's grid is no line through the words. */
 static void write_in(const Pens *p, LabelBox box, const char *text, Rgb rgb)
 {
+    double tick = p->s->tick;
+
+    canvas_clear(p->sheet->canvas, box.x - 0.1 * tick, box.y + 0.2 * tick, box.w + 0.2 * tick,
+                 tick);
     pens_text(p, box.x, box.y + p->s->tick, text, rgb);
 }
 
