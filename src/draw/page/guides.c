@@ -383,13 +383,15 @@ static bool place_point(Pens *p, double x, double y, double r, double air, Label
 
 /* Words lie across a curve only where all of the plot is full, and where nothing else names the
  * point: those of a series that the key names are left out instead. */
-static void label_point(Pens *p, const PlotSeries *s, const char *text, double x, double y)
+static void label_point(Pens *p, const PlotSeries *s, int64_t i, double x, double y)
 {
-    Rgb      rgb = pens_colour(p, s->hue);
-    double   air = p->s->space / 2.0; /* beside the words: two names are not one */
-    double   r = sheet_points(p->s, 4) - air, h = 1.25 * p->s->tick;
-    double   w = pens_width(p, text) + 2 * air;
-    LabelBox box;
+    const char *text = s->labels[i];
+    bool        ringed = plot_has_busy_signs(p->plot) && s->busy && s->busy[i];
+    Rgb         rgb = pens_colour(p, s->hue);
+    double      air = p->s->space / 2.0; /* beside the words: two names are not one */
+    double      r = sheet_points(p->s, ringed ? 5 : 4) - air, h = 1.25 * p->s->tick;
+    double      w = pens_width(p, text) + 2 * air;
+    LabelBox    box;
 
     p->places.own = (int)(s - p->plot->series);
     if (!place_point(p, x, y, r, air, (LabelBox){ .w = w, .h = h }, &box) &&
@@ -410,7 +412,7 @@ void pens_labels(Pens *p)
             double x = pens_x(p, s->x[i]), y = pens_y(p, s->y[i]);
 
             if (s->labels[i][0] && isfinite(x) && isfinite(y))
-                label_point(p, s, s->labels[i], x, y);
+                label_point(p, s, i, x, y);
         }
     }
 }

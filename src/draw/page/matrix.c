@@ -199,6 +199,17 @@ static int ticks_most(Sheet *sheet, int64_t n, int extent, bool rows)
     return (int)clamp(extent / each, 1, 8);
 }
 
+/* Axes of a figure that has one with steps of powers of two all have such steps: 66 entries beside
+ * 64 have the same numbers. */
+static bool has_halved_axis(const Sheet *sheet)
+{
+    for (int k = 0; k < sheet->figure->count; k++)
+        if (!sheet->figure->panels[k].plot && sheet->needs[k].rows % LAYOUT_HALVED == 0 &&
+            sheet->needs[k].cols % LAYOUT_HALVED == 0)
+            return true;
+    return false;
+}
+
 static void draw_axis(Sheet *sheet, int k, bool rows)
 {
     const PanelBoxes *b = &sheet->layout.panels[k];
@@ -210,7 +221,8 @@ static void draw_axis(Sheet *sheet, int k, bool rows)
     if (tokens)
         font = fmin(font, TOKEN_SHARE * cell);
     else
-        step = layout_tick_step(n, ticks_most(sheet, n, extent, rows));
+        step = layout_tick_step(n, ticks_most(sheet, n, extent, rows),
+                                has_halved_axis(sheet));
     for (int64_t at = 0; at < n; at += step) {
         if (rows)
             draw_row_label(sheet, k, at, font);
