@@ -602,7 +602,8 @@ static void sheet_marks(Sheet *sheet, int k)
         Box cell = layout_box(b, at);
 
         if (g->cells[at].marked)
-            (marks->chosen ? sheet_ring : sheet_cross)(sheet, cell.x, cell.y, cell.w, cell.h, width);
+            (marks->chosen ? sheet_ring : sheet_cross)(sheet, cell.x, cell.y, cell.w, cell.h,
+                                                       width);
     }
 }
 
