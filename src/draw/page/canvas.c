@@ -497,14 +497,19 @@ static void image_as_pixels(Canvas *c, int x, int y, const Rgb *cells, const uin
 }
 
 #define CELL_PIXELS 16 /* pixels per side of a cell, at most */
+#define CELL_LEAST  8  /* and at least, up to so many of all cells: */
+#define IMAGE_SIDE  1024
 
 /* Of one cell in an embedded image.  Many readers smooth enlarged images whatever the file says
  * (poppler below four times, macOS); with several pixels a cell only its edge is smoothed. */
 static int cell_pixels(int extent, int64_t cells)
 {
-    int64_t each = extent / cells;
+    int64_t each = extent / cells, least = IMAGE_SIDE / cells;
 
-    return each < 1 ? 1 : each < CELL_PIXELS ? (int)each : CELL_PIXELS;
+    each = each < CELL_PIXELS ? each : CELL_PIXELS;
+    least = least < CELL_LEAST ? least : CELL_LEAST;
+    each = each > least ? each : least;
+    return each > 1 ? (int)each : 1;
 }
 
 /* A pixel in Cairo's order, or red, green, blue, alpha.  On paper all are opaque, which every

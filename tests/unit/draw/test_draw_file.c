@@ -268,21 +268,34 @@ TEST(a_pdf_tells_no_time_and_smooths_nothing)
     figure_free(s.figure);
 }
 
-/* Readers that smooth enlarged images, whatever the file says, smooth the edges of cells alone. */
-TEST(a_cell_has_several_pixels_in_a_pdf)
+static int widest_image(const Text *pdf)
 {
-    Scenery s;
-    Text    pdf;
-    int     widest = 0;
+    int widest = 0;
 
-    scenery_make(&s, 1);
-    pdf = file_of(s.figure, FORMAT_PDF_FILE, NULL);
-    for (const char *at = pdf.data; (size_t)(at - pdf.data) + 8 < pdf.length; at++)
+    for (const char *at = pdf->data; (size_t)(at - pdf->data) + 8 < pdf->length; at++)
         if (!memcmp(at, "/Width ", 7) && atoi(at + 7) > widest)
             widest = atoi(at + 7);
-    assert_int_equal(widest, 16 * view_cols(s.figure->panels[0].view));
-    text_free(&pdf);
-    figure_free(s.figure);
+    return widest;
+}
+
+/* Readers that smooth enlarged images, whatever the file says, smooth the edges of cells alone, at
+ * any resolution of the file. */
+TEST(a_cell_has_several_pixels_in_a_pdf)
+{
+    static const struct {
+        int dpi, pixels;
+    } cases[] = { { 300, 16 }, { 40, 8 } };
+
+    for (int k = 0; k < 2; k++) {
+        Scenery s;
+        Text    pdf;
+
+        scenery_make(&s, 1);
+        pdf = file_of(s.figure, FORMAT_PDF_FILE, &(PngOptions){ .dpi = cases[k].dpi });
+        assert_int_equal(widest_image(&pdf), cases[k].pixels * view_cols(s.figure->panels[0].view));
+        text_free(&pdf);
+        figure_free(s.figure);
+    }
 }
 
 /* ---- text ------------------------------------------------------------------- */
