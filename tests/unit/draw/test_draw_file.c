@@ -237,6 +237,27 @@ TEST(a_matrix_is_one_image_and_letters_are_outlines)
     figure_free(s.figure);
 }
 
+/* TeX reports a column as overfull that is 0.1pt too wide: 3.335 inches are 1000.5 dots. */
+TEST(a_page_is_not_wider_than_asked)
+{
+    static const struct {
+        double      inches;
+        const char *box;
+    } cases[] = { { 3.335, "viewBox=\"0 0 1000 " }, { 3.3329, "viewBox=\"0 0 1000 " },
+                  { 3.25, "viewBox=\"0 0 975 " } };
+
+    for (int k = 0; k < 3; k++) {
+        Scenery s;
+        Text    svg;
+
+        scenery_make(&s, 1);
+        svg = file_of(s.figure, FORMAT_SVG_FILE, &(PngOptions){ .width_inch = cases[k].inches });
+        assert_int_equal(count_in(&svg, cases[k].box), 1);
+        text_free(&svg);
+        figure_free(s.figure);
+    }
+}
+
 TEST(a_transparent_page_has_no_paper)
 {
     Scenery s;
