@@ -104,6 +104,24 @@ static void put_panels(Sheet *sheet, int stack)
     sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
 }
 
+/* Half of the columns keeps rows full, but not if the figure is then higher than a page. */
+static int next_columns(Sheet *sheet, int stack, bool given)
+{
+    int  cols = sheet->cols, half = layout_fewer_columns(cols);
+    bool high;
+
+    if (given)
+        return half;
+    if (sheet->figure->count % cols) /* rows are not full anyway */
+        return cols - 1;
+    sheet->cols = half;
+    put_panels(sheet, stack);
+    high = sheet_layout(sheet, NULL) &&
+           sheet->layout.height > FIGURE_PAGE_HIGH * sheet->style.dpi;
+    sheet->cols = cols;
+    return high ? cols - 1 : half;
+}
+
 /* Takes fewer columns while they are too narrow for their words, unless the arrangement is
  * fixed. */
 static bool fit_columns(Sheet *sheet, int stack, Error *err)
@@ -122,10 +140,7 @@ static bool fit_columns(Sheet *sheet, int stack, Error *err)
                 *err = own;
             return ok;
         }
-        if (given || f->count % sheet->cols == 0)
-            sheet->cols = layout_fewer_columns(sheet->cols);
-        else /* rows are not full anyway */
-            sheet->cols--;
+        sheet->cols = next_columns(sheet, stack, given);
     }
 }
 

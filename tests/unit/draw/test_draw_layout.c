@@ -685,9 +685,13 @@ TEST(a_usual_arrangement_keeps_what_columns_it_can)
     assert_int_equal(columns_of(figure, 8), 4);
     assert_int_equal(columns_of(figure, 4.5), 3);
     figure_free(figure);
-    figure = matrices(&view, 12, "a permutation_of_blocks"); /* full rows stay full */
+    figure = matrices(&view, 8, "a permutation_of_blocks"); /* full rows stay full */
     figure->rows = figure->cols = 0;
     assert_int_equal(columns_of(figure, 4.5), 2);
+    figure_free(figure);
+    figure = matrices(&view, 12, "a permutation_of_blocks"); /* two columns are higher than a page */
+    figure->rows = figure->cols = 0;
+    assert_int_equal(columns_of(figure, 4.5), 3);
     figure_free(figure);
 }
 
