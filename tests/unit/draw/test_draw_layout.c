@@ -689,7 +689,7 @@ TEST(a_usual_arrangement_keeps_what_columns_it_can)
     figure->rows = figure->cols = 0;
     assert_int_equal(columns_of(figure, 4.5), 2);
     figure_free(figure);
-    figure = matrices(&view, 12, "a permutation_of_blocks"); /* two columns are higher than a page */
+    figure = matrices(&view, 12, "a permutation_of_blocks"); /* two columns exceed a page */
     figure->rows = figure->cols = 0;
     assert_int_equal(columns_of(figure, 4.5), 3);
     figure_free(figure);
