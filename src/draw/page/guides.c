@@ -71,6 +71,8 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
         p->places.off_bands = k < 2;
         if (!beside_upright(p, at, along ? high : wide, along ? wide : high, &box))
             continue;
+        canvas_clear(p->sheet->canvas, box.x + gap / 2, box.y + 0.2 * p->s->tick, box.w - gap,
+                     box.h - 0.2 * p->s->tick);
         canvas_text(p->sheet->canvas, box.x + (along ? p->s->tick : gap),
                     box.y + (along ? box.h - gap : p->s->tick), g->name,
                     (CanvasText){ .size = p->s->tick, .upward = along, .rgb = p->s->muted });
