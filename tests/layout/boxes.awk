@@ -2,7 +2,8 @@
 #
 # No two boxes of words overlap, none leaves the page, and frames side by side have one height, matrices
 # and plots alike; with even=1 one width too (the figure's matrices have the same shape).  With together=1 all
-# matrices have lines between their cells, or none has.  Prints one line for each fault.
+# matrices have lines between their cells, or none has.  No line of words begins with what belongs to the line
+# before: a per cent sign, an equals sign.  Prints one line for each fault.
 
 function attribute(name,    at, rest) {
     at = index($0, " " name "=\"")
@@ -78,6 +79,8 @@ END {
     for (i = 1; i <= count; i++) {
         if (x0[i] < -1 || y0[i] < -1 || x1[i] > page[3] + 1 || y1[i] > page[4] + 1)
             printf "'%s' leaves the page\n", name[i]
+        if (name[i] ~ /^[%=]/)
+            printf "'%s' begins a line\n", name[i]
         for (k = 1; k < i; k++)
             if (x0[i] < x1[k] - 1 && x0[k] < x1[i] - 1 && y0[i] < y1[k] - 1 && y0[k] < y1[i] - 1)
                 printf "'%s' overlaps '%s'\n", name[i], name[k]

@@ -1,7 +1,8 @@
 # Measures the words inside plots of one SVG drawn with --letters text against its curves.
 #
 # No word lies on a curve or on a line that leads to another, and each word stands near what has its colour: a curve, a point, a guide
-# or the thin line that leads to it, which is at most LEAD lines of words long.  Prints one line
+# or the thin line that leads to it, which is at most LEAD lines of words long. No word lies on another
+# curve's band while there is a free place near it, or is struck out by the grid.  Prints one line
 # for each fault.
 
 BEGIN {
@@ -58,6 +59,12 @@ function is_grey(colour,    r, g, b) {
         points = attribute("d")
     gsub(/[A-Za-z,]/, " ", points)
     corners = split(points, number, " ")
+    if (attribute("fill-opacity") != "" && corners == 8) {
+        bands++
+        bfill[bands] = attribute("fill")
+        for (c = 1; c <= 8; c++)
+            corner[bands, c] = number[c] + 0
+    }
     sx[shapes] = number[1] + 0; sy[shapes] = number[2] + 0
 }
 
@@ -114,7 +121,71 @@ function line_away(i, k,    s, best, px, py, d) {
     return best
 }
 
-function check(i,    k, near, lead) {
+# Whether the point lies in band k: of two stretches of a curve, at its left and its right end.
+function in_band(k, x, y,    t, high, low) {
+    if (x < corner[k, 1] || x > corner[k, 3] || corner[k, 3] <= corner[k, 1])
+        return 0
+    t = (x - corner[k, 1]) / (corner[k, 3] - corner[k, 1])
+    high = corner[k, 2] + t * (corner[k, 4] - corner[k, 2])
+    low = corner[k, 8] + t * (corner[k, 6] - corner[k, 8])
+    return y > high + 1 && y < low - 1
+}
+
+function on_band(i, bx0, by0, bx1, by1,    k, px, py) {
+    for (k = 1; k <= bands; k++)
+        for (px = 0; px <= 10; px++)
+            for (py = 0; py <= 2; py++)
+                if (bfill[k] != ink[i] && in_band(k, bx0 + px / 10 * (bx1 - bx0), by0 + py / 2 * (by1 - by0)))
+                    return 1
+    return 0
+}
+
+# Nothing lies in the box but what word i may lie on.
+function is_clear(i, bx0, by0, bx1, by1,    k) {
+    for (k = 1; k <= lines; k++) {
+        first = 1
+        if (!is_grey(stroke[k]) && crosses(k, bx0, by0, bx1, by1))
+            return 0
+    }
+    for (k = 1; k <= count; k++)
+        if (k != i && tx0[k] < bx1 && bx0 < tx1[k] && ty0[k] < by1 && by0 < ty1[k])
+            return 0
+    return !on_band(i, bx0, by0, bx1, by1)
+}
+
+# Field f has a place for word i with air around it, on no curve and no band, near its height.
+function has_room(i, f,    air, w, h, px, py, x, y) {
+    air = 0.9 * font[i]; w = tx1[i] - tx0[i] + 2 * air; h = ty1[i] - ty0[i] + 2 * air
+    for (py = 0; py <= 30; py++)
+        for (px = 0; px <= 10; px++) {
+            x = left[f] + px / 10 * (right[f] - left[f] - w); y = top[f] + py / 30 * (bottom[f] - top[f] - h)
+            if (x >= left[f] && y >= top[f] && most(y - ty1[i], ty0[i] - y) < 2 * font[i] && is_clear(i, x, y, x + w, y + h))
+                return 1
+        }
+    return 0
+}
+
+# Paper was put below word i.
+function is_cleared(i,    k) {
+    for (k = 1; k <= rects; k++)
+        if (is_grey(rfill[k]) && rx0[k] <= tx0[i] && rx1[k] >= tx1[i] && ry0[k] <= ty0[i] + font[i] / 4 &&
+            ry1[k] >= ty1[i] && ry1[k] - ry0[k] < 2 * font[i])
+            return 1
+    return 0
+}
+
+function check(i, f,    k, near, lead) {
+    for (k = 1; k <= lines; k++) {
+        first = 1
+        if (is_grey(stroke[k]) && stroke[k] != ink[i] && y0[k] == y1[k] &&
+            crosses(k, tx0[i], ty0[i] + 2, tx1[i], ty1[i] - 2) && !is_cleared(i)) {
+            printf "a line of the grid goes through '%s'\n", name[i]
+            break
+        }
+    }
+    if (on_band(i, tx0[i], ty0[i], tx1[i], ty1[i]) && has_room(i, f))
+        printf "'%s' lies on a band\n", name[i]
+
     near = 1e9
     for (k = 1; k <= lines; k++) {
         first = 1
@@ -154,7 +225,7 @@ END {
         for (f = 1; f <= fields; f++)
             if (tx0[i] >= left[f] && tx1[i] <= right[f] && ty0[i] >= top[f] && ty1[i] <= bottom[f]) {
                 inside++
-                check(i)
+                check(i, f)
             }
     if (all)
         printf "%d words in plots, %d lines\n", inside, lines

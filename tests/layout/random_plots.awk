@@ -30,12 +30,14 @@ function words_of(kind) {
         return "compare performer --vary features=8:64:x2 --plot error,flops,memory -n " one("32 64")
     if (kind == 4)
         return "compare window bigbird --vary window=1:33:+8 --plot mass,error,flops -n " one("32 64")
+    if (kind == 5) # bands beside the name of a level line
+        return "compare performer window bigbird --vary features=8:64:x2 --seeds 3 --plot time,error,flops -n " one("32 64 128")
     return "compare full " quoted() " --plot time,memory,flops,error -n " one("64 128")
 }
 
 BEGIN {
     state = seed
     for (i = 0; 3 * i < count; i++)
-        print words_of(i % 6) " --threads 1 --theme " one("light dark print slide colour-blind") \
+        print words_of(i % 7) " --threads 1 --theme " one("light dark print slide colour-blind") \
               " --width " one("3.25 5 6.75 8")
 }

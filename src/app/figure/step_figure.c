@@ -138,6 +138,7 @@ Figure *steps_figure(Result *result, const int *which, int count, const StepCurv
     }
     figure->rows = o->rows;
     figure->cols = o->cols;
+    figure->sharing = o->sharing == SHARE_DIFFERENCES ? SHARE_QUANTITIES : o->sharing;
     figure->legend = true;
     figure->threads = o->threads;
     return figure;

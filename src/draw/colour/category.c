@@ -133,7 +133,7 @@ LegendItem category_item(const Panel *panel, int64_t category)
  * itself (layer 0) is grey.
  */
 
-#define SPREAD 7.0 /* hops from 1 on, after which 63 % of the way is gone */
+#define SPREAD 5.5 /* hops from 1 on, after which 63 % of the way is gone */
 #define LISTED 7   /* counts that are listed one by one */
 
 #define FAINTEST 0.9 /* of the map; beyond, a colour looks like background */

@@ -389,6 +389,17 @@ static void caption_faint(const Panel *panel, const Grid *grid, Text *out)
                              sizeof(percent)));
 }
 
+/* As a bar writes it: a small one as a power of ten. */
+static void caption_least(double least, Text *out)
+{
+    int power = least > 0 ? (int)floor(log10(least) + 1e-9) : 0;
+
+    if (power < -2)
+        text_addf(out, " down to %.2ge%03d", least / pow(10, power), power);
+    else
+        text_addf(out, " down to %.2g", least);
+}
+
 int64_t panel_first(const Panel *panel, bool rows)
 {
     const char *axis = rows ? panel->view->rows : panel->view->cols;
@@ -416,7 +427,7 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     if (panel_style(panel) == STYLE_VALUE && panel->scale != SCALE_LINEAR)
         text_addf(&out, "%s%s scale", comma(&out), scale_name(panel->scale));
     if (panel_style(panel) == STYLE_VALUE && panel_is_log(panel) && panel->hi > panel->lo)
-        text_addf(&out, " down to %.2g", panel_least(panel->lo, panel->hi));
+        caption_least(panel_least(panel->lo, panel->hi), &out);
     if (panel_is_mostly_dark(panel, grid, &share, &below))
         text_addf(&out, "%s%s of cells below %.1g", comma(&out),
                   format_percent(share, percent, sizeof(percent)), below);

@@ -190,6 +190,13 @@ typedef struct Paint {
 Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
                   bool dark_background);
 
+/* What stands in marked cells, and in the swatch of their entry. */
+typedef enum LegendMark {
+    MARK_NONE,
+    MARK_RING,  /* around the cell: chosen */
+    MARK_CROSS, /* in it: lost */
+} LegendMark;
+
 /* One entry of a legend. */
 typedef struct LegendItem {
     char    text[96];
@@ -201,6 +208,7 @@ typedef struct LegendItem {
     bool    dot;        /* not a colour: the dot of panel_shows_dots */
     bool    words;      /* no colour either: a note on the others */
     bool    depth;      /* a count of layers */
+    LegendMark mark;    /* of the cells it stands for */
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
 /* The legend of hop counts least..most. */

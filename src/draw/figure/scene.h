@@ -69,6 +69,9 @@ Rgb  hops_background(bool dark);
 /* A number of a colour bar, rounded to `digits` significant digits. */
 void number_text(double value, int digits, char *text, size_t size);
 
+/* The panel's grid of at most so many cells. */
+bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cells, Grid *grid,
+                  Error *err);
 /* Panel k gets at most cells[k] cells. Free with scene_free. */
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err);
 void scene_free(Scene *scene);

@@ -11,7 +11,6 @@
 #include "draw/text/unicode.h"
 
 #define GLYPHS_MOST 65536
-#define CELL_PIXELS 16 /* pixels per side, at most */
 #define IMAGE_DPI 72 /* of an embedded image; no reader uses it */
 
 struct Svg {
@@ -279,37 +278,12 @@ static void add_base64(Text *out, const void *bytes, size_t length)
     }
 }
 
-/* Enlarges each cell to `across` x `down` pixels; NULL: out of memory. */
-static uint8_t *enlarge(const uint8_t *rgba, int cols, int rows, int across, int down)
-{
-    size_t   width = (size_t)cols * (size_t)across;
-    uint8_t *out = malloc(width * (size_t)rows * (size_t)down * 4), *to = out;
-
-    for (int r = 0; out && r < rows * down; r++)
-        for (size_t k = 0; k < width; k++, to += 4)
-            memcpy(to, rgba + 4 * ((size_t)(r / down) * (size_t)cols + k / (size_t)across), 4);
-    return out;
-}
-
-/* Of one cell in the image. */
-static int cell_pixels(int extent, int cells)
-{
-    int each = extent / cells;
-
-    return each < 1 ? 1 : each < CELL_PIXELS ? each : CELL_PIXELS;
-}
-
-bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int rows, int width,
+bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int across, int down, int width,
                int height, Error *err)
 {
-    Text     png = { 0 };
-    int      across = cell_pixels(width, cols), down = cell_pixels(height, rows);
-    uint8_t *pixels = enlarge(rgba, cols, rows, across, down);
-    bool     ok = pixels || error_set(err, ERR_NOMEM, "a matrix of %d x %d cells in an SVG: not "
-                                      "enough memory", cols, rows);
+    Text png = { 0 };
+    bool ok = png_encode(rgba, across, down, IMAGE_DPI, NULL, &png, err);
 
-    ok = ok && png_encode(pixels, cols * across, rows * down, IMAGE_DPI, NULL, &png, err);
-    free(pixels);
     if (ok) {
         text_add(&svg->body, "<image");
         add_attribute(&svg->body, "x", x);

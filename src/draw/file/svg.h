@@ -35,9 +35,8 @@ void svg_polygon(Svg *svg, const double (*points)[2], int count, Rgb rgb, double
 /* Text of this width in the font, starting at x, y; shown: its signs from left to right. */
 void svg_text(Svg *svg, double x, double y, const char *text, const char *shown, double width,
               SvgFont font, CanvasText style);
-/* rgba: cols x rows cells of 4 bytes, in width x height. A cell is several pixels,
- * because many readers smooth enlarged images even when asked not to. */
-bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int rows, int width,
+/* rgba: across x down pixels of 4 bytes, in width x height. */
+bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int across, int down, int width,
                int height, Error *err);
 
 /* The complete file. title may be empty; metadata: key, value, ..., NULL, or NULL. */

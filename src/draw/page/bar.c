@@ -185,12 +185,26 @@ bool sheet_bar_shared(const Sheet *sheet, int panel)
     return shared && !sheet->figure->panels[panel].bare; /* of bare ones there is but one bar */
 }
 
+/* Other panels of its quantity share a bar, or have another one. */
+static bool stands_beside_shared(const Sheet *sheet, int panel)
+{
+    const Panel *panels = sheet->figure->panels;
+    const char  *quantity = panel_quantity(&panels[panel]);
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        if (k != panel && panel_style(&panels[k]) == STYLE_VALUE &&
+            !strcmp(panel_quantity(&panels[k]), quantity) &&
+            (sheet->panels[k].apart || sheet_bar_shared(sheet, k)))
+            return true;
+    return false;
+}
+
 const char *sheet_bar_note(const Sheet *sheet, int panel)
 {
     bool shared = sheet_bar_shared(sheet, panel);
     bool log = sheet->scene.count && panel_is_log(&sheet->scene.panels[panel]);
 
-    if (sheet->panels[panel].apart)
+    if (sheet->panels[panel].apart || (!shared && stands_beside_shared(sheet, panel)))
         return log ? "log, own scale" : "own scale";
     return log ? shared ? "log, shared" : "log" : shared ? "shared" : "";
 }

@@ -330,6 +330,12 @@ void canvas_rect(Canvas *c, double x, double y, double width, double height, Rgb
     fill(c);
 }
 
+void canvas_clear(Canvas *c, double x, double y, double width, double height)
+{
+    if (c->opaque)
+        canvas_rect(c, x, y, width, height, c->paper);
+}
+
 void canvas_line(Canvas *c, double x0, double y0, double x1, double y1, double width, Rgb rgb,
                  double alpha)
 {
@@ -490,23 +496,54 @@ static void image_as_pixels(Canvas *c, int x, int y, const Rgb *cells, const uin
     cairo_surface_mark_dirty(c->surface);
 }
 
-/* One pixel per cell, in Cairo's order or red, green, blue, alpha. On paper all are opaque, which
- * every reader scales well. */
-static uint8_t *image_bytes(const Canvas *c, const Rgb *cells, const uint8_t *skip, int64_t count)
+#define CELL_PIXELS 16 /* pixels per side of a cell, at most */
+#define CELL_LEAST  8  /* and at least, up to so many of all cells: */
+#define IMAGE_SIDE  1024
+
+/* Of one cell in an embedded image.  Many readers smooth enlarged images whatever the file says
+ * (poppler below four times, macOS); with several pixels a cell only its edge is smoothed. */
+static int cell_pixels(int extent, int64_t cells)
 {
-    uint8_t *bytes = malloc((size_t)count * 4);
+    int64_t each = extent / cells, least = IMAGE_SIDE / cells;
 
-    for (int64_t k = 0; bytes && k < count; k++) {
-        bool    left = skip && skip[k];
-        Rgb     rgb = left ? c->paper : cells[k];
-        uint8_t alpha = left && !c->opaque ? 0 : 255;
-        uint8_t plain[4] = { rgb.r, rgb.g, rgb.b, alpha };
+    each = each < CELL_PIXELS ? each : CELL_PIXELS;
+    least = least < CELL_LEAST ? least : CELL_LEAST;
+    each = each > least ? each : least;
+    return each > 1 ? (int)each : 1;
+}
 
-        memcpy(bytes + 4 * k, plain, 4);
-        if (c->kind == CANVAS_PDF && alpha)
-            fill_pixels(bytes + 4 * k, rgb, 1);
-        else if (c->kind == CANVAS_PDF)
-            memset(bytes + 4 * k, 0, 4);
+/* A pixel in Cairo's order, or red, green, blue, alpha.  On paper all are opaque, which every
+ * reader scales well. */
+static void cell_pixel(const Canvas *c, Rgb rgb, bool left, uint8_t out[4])
+{
+    uint8_t alpha = left && !c->opaque ? 0 : 255;
+
+    if (left)
+        rgb = c->paper;
+    memcpy(out, (uint8_t[4]){ rgb.r, rgb.g, rgb.b, alpha }, 4);
+    if (c->kind == CANVAS_PDF && alpha)
+        fill_pixels(out, rgb, 1);
+    else if (c->kind == CANVAS_PDF)
+        memset(out, 0, 4);
+}
+
+/* Each cell as across x down pixels. */
+static uint8_t *image_bytes(const Canvas *c, const Rgb *cells, const uint8_t *skip, int64_t cols,
+                            int64_t rows, int across, int down)
+{
+    size_t   stride = (size_t)cols * (size_t)across * 4;
+    uint8_t *bytes = malloc(stride * (size_t)rows * (size_t)down), *row = bytes;
+
+    for (int64_t r = 0; bytes && r < rows; r++, row += stride * (size_t)down) {
+        for (int64_t k = 0; k < cols; k++) {
+            uint8_t *at = row + 4 * k * across;
+
+            cell_pixel(c, cells[r * cols + k], skip && skip[r * cols + k], at);
+            for (int i = 1; i < across; i++)
+                memcpy(at + (ptrdiff_t)4 * i, at, 4);
+        }
+        for (int i = 1; i < down; i++)
+            memcpy(row + stride * (size_t)i, row, stride);
     }
     return bytes;
 }
@@ -550,6 +587,8 @@ static void image_in_pdf(Canvas *c, int x, int y, cairo_surface_t *image, int co
 void canvas_image(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip, int64_t cols,
                   int64_t rows, int width, int height)
 {
+    int across = cell_pixels(width, cols), down = cell_pixels(height, rows);
+    int pixels_x = (int)cols * across, pixels_y = (int)rows * down;
     cairo_surface_t *image = NULL;
     uint8_t         *bytes;
 
@@ -557,17 +596,17 @@ void canvas_image(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip
         image_as_pixels(c, x + c->right, y + c->down, cells, skip, cols, rows, width, height);
         return;
     }
-    bytes = image_bytes(c, cells, skip, cols * rows);
+    bytes = image_bytes(c, cells, skip, cols, rows, across, down);
     if (bytes && c->svg) {
-        c->failed |= !svg_image(c->svg, x + c->right, y + c->down, bytes, (int)cols, (int)rows,
+        c->failed |= !svg_image(c->svg, x + c->right, y + c->down, bytes, pixels_x, pixels_y,
                                 width, height, NULL);
         free(bytes);
         return;
     }
     if (bytes)
-        image = kept_image(c, bytes, (int)cols, (int)rows);
+        image = kept_image(c, bytes, pixels_x, pixels_y);
     if (image)
-        image_in_pdf(c, x, y, image, (int)cols, (int)rows, width, height);
+        image_in_pdf(c, x, y, image, pixels_x, pixels_y, width, height);
     else
         c->failed = true;
 }

@@ -57,6 +57,8 @@ void canvas_shift(Canvas *canvas, int right, int down);
 bool canvas_is_vector(const Canvas *canvas);
 
 void canvas_rect(Canvas *canvas, double x, double y, double width, double height, Rgb rgb);
+/* Makes the box paper again, unless that is transparent. */
+void canvas_clear(Canvas *canvas, double x, double y, double width, double height);
 void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double width,
                  Rgb rgb, double alpha);
 /* A filled area; vector canvases only. */

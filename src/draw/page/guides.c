@@ -19,8 +19,13 @@ static LabelBox words_box(const Pens *p, double x, double baseline, double width
     return (LabelBox){ x, baseline - p->s->tick, width, 1.25 * p->s->tick };
 }
 
+/* The plot's grid is no line through the words. */
 static void write_in(const Pens *p, LabelBox box, const char *text, Rgb rgb)
 {
+    double tick = p->s->tick;
+
+    canvas_clear(p->sheet->canvas, box.x - 0.1 * tick, box.y + 0.2 * tick, box.w + 0.2 * tick,
+                 tick);
     pens_text(p, box.x, box.y + p->s->tick, text, rgb);
 }
 
@@ -60,11 +65,19 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
 
     if (!*g->name || plot_has_flags(p->plot))
         return;
-    if (beside_upright(p, at, wide, high, &box))
-        pens_text(p, box.x + gap, box.y + p->s->tick, g->name, p->s->muted);
-    else if (beside_upright(p, at, high, wide, &box))
-        canvas_text(p->sheet->canvas, box.x + p->s->tick, box.y + box.h - gap, g->name,
-                    (CanvasText){ .size = p->s->tick, .upward = true, .rgb = p->s->muted });
+    for (int k = 0; k < 4; k++) { /* off all bands first */
+        bool along = k % 2;
+
+        p->places.off_bands = k < 2;
+        if (!beside_upright(p, at, along ? high : wide, along ? wide : high, &box))
+            continue;
+        canvas_clear(p->sheet->canvas, box.x + gap / 2, box.y + 0.2 * p->s->tick, box.w - gap,
+                     box.h - 0.2 * p->s->tick);
+        canvas_text(p->sheet->canvas, box.x + (along ? p->s->tick : gap),
+                    box.y + (along ? box.h - gap : p->s->tick), g->name,
+                    (CanvasText){ .size = p->s->tick, .upward = along, .rgb = p->s->muted });
+        return;
+    }
 }
 
 /* ---- the page as a device of names ------------------------------------------ */
@@ -160,12 +173,12 @@ static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, do
     double   left = places->far ? p->box.x : fmax(x0, p->box.x);
     LabelBox above = words_box(p, right, y - space, wide);
 
-    for (int k = 0; k < 2 * LEVEL_STEPS * places->rows; k++) {
+    for (int k = 0; k < 2 * LEVEL_STEPS * (2 * places->rows - 1); k++) { /* rows of half a line */
         int step = k / 2 % LEVEL_STEPS, row = k / 2 / LEVEL_STEPS;
 
         *box = above;
         box->x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
-        box->y += (k % 2 ? box->h + 2 * space : 0) + (k % 2 ? row : -row) * box->h;
+        box->y += (k % 2 ? box->h + 2 * space : 0) + (k % 2 ? row : -row) * box->h / 2;
         if (is_led_shortly(p, *box, x0, x1, y) && is_led_clearly(p, *box, x0, x1, y) &&
             (!places->own || is_own(p, *box, y)) && label_fits(&p->places, *box, true))
             return true;
@@ -238,17 +251,20 @@ static void lead(Pens *p, LabelBox box, double x, double y, Rgb rgb)
     take_lead(p, x, y, to_x, to_y);
 }
 
-/* Leaves the name out if there is no room. */
+/* Leaves the name out if there is no room; it lies on a band where all else is full. */
 static void name_level(Pens *p, const char *name, double x0, double x1, double y, Rgb rgb)
 {
     LabelBox box;
 
-    for (int k = 0; k < LEVEL_PLACES; k++)
-        if (name_beside(p, &level_places[k], x0, x1, y, pens_width(p, name), &box)) {
+    for (int k = 0; k < 2 * LEVEL_PLACES; k++) {
+        p->places.off_bands = k < LEVEL_PLACES;
+        if (name_beside(p, &level_places[k % LEVEL_PLACES], x0, x1, y, pens_width(p, name),
+                        &box)) {
             write_in(p, box, name, rgb);
             lead(p, box, fmin(fmax(box.x + box.w / 2, x0), x1), y, rgb);
             return;
         }
+    }
 }
 
 static void draw_guide(Pens *p, const PlotGuide *g)
@@ -273,13 +289,14 @@ static void name_slanted(Pens *p, const PlotSeries *s)
     double  x0 = pens_x(p, s->x[0]), x1 = pens_x(p, s->x[last]);
     double  y0 = pens_y(p, s->y[0]), y1 = pens_y(p, s->y[last]);
 
-    for (int k = 0; k < 2 * SLANT_STEPS; k++) {
+    for (int k = 0; k < 4 * SLANT_STEPS; k++) {
         double   t = fmod(SLANT_FIRST + (double)(k % SLANT_STEPS) / SLANT_STEPS, SLANT_LAST);
         double   wide = pens_width(p, s->name), x = x0 + t * (x1 - x0), y = y0 + t * (y1 - y0);
-        LabelBox box = k < SLANT_STEPS
+        LabelBox box = k / SLANT_STEPS % 2 == 0
                            ? words_box(p, x + 2 * p->s->space, y + 1.4 * p->s->tick, wide)
                            : words_box(p, x - 2 * p->s->space - wide, y - 0.6 * p->s->tick, wide);
 
+        p->places.off_bands = k < 2 * SLANT_STEPS;
         if (label_fits(&p->places, box, true)) {
             write_in(p, box, s->name, pens_colour(p, s->hue));
             return;
@@ -303,6 +320,7 @@ void pens_guides(Pens *p)
 {
     LabelDevice device = page_device(p);
 
+    p->places.own = -1;
     for (int k = 0; k < p->plot->guide_count; k++)
         draw_guide(p, &p->plot->guides[k]);
     for (int k = 0; k < p->plot->count; k++) {
@@ -353,18 +371,32 @@ static bool place_near(Pens *p, double x, double y, double r, double air, LabelB
     return true;
 }
 
+/* A place near the point or further off, on no other curve's band if there is one. */
+static bool place_point(Pens *p, double x, double y, double r, double air, LabelBox size,
+                        LabelBox *box)
+{
+    for (int k = 0; k < 2; k++) {
+        p->places.off_bands = k == 0;
+        if (place_near(p, x, y, r, air, size, box) || place_far(p, x, y, size.w, size.h, box))
+            return true;
+    }
+    return false;
+}
+
 /* Words lie across a curve only where all of the plot is full, and where nothing else names the
  * point: those of a series that the key names are left out instead. */
-static void label_point(Pens *p, const PlotSeries *s, const char *text, double x, double y)
+static void label_point(Pens *p, const PlotSeries *s, int64_t i, double x, double y)
 {
-    Rgb      rgb = pens_colour(p, s->hue);
-    double   air = p->s->space / 2.0; /* beside the words: two names are not one */
-    double   r = sheet_points(p->s, 4) - air, h = 1.25 * p->s->tick;
-    double   w = pens_width(p, text) + 2 * air;
-    LabelBox box;
+    const char *text = s->labels[i];
+    bool        ringed = plot_has_busy_signs(p->plot) && s->busy && s->busy[i];
+    Rgb         rgb = pens_colour(p, s->hue);
+    double      air = p->s->space / 2.0; /* beside the words: two names are not one */
+    double      r = sheet_points(p->s, ringed ? 5 : 4) - air, h = 1.25 * p->s->tick;
+    double      w = pens_width(p, text) + 2 * air;
+    LabelBox    box;
 
-    if (!place_near(p, x, y, r, air, (LabelBox){ .w = w, .h = h }, &box) &&
-        !place_far(p, x, y, w, h, &box) &&
+    p->places.own = (int)(s - p->plot->series);
+    if (!place_point(p, x, y, r, air, (LabelBox){ .w = w, .h = h }, &box) &&
         (*s->name || !label_place(&p->places, x, y, r, r + air, w, h, &box)))
         return;
     box.x += air;
@@ -382,7 +414,7 @@ void pens_labels(Pens *p)
             double x = pens_x(p, s->x[i]), y = pens_y(p, s->y[i]);
 
             if (s->labels[i][0] && isfinite(x) && isfinite(y))
-                label_point(p, s, s->labels[i], x, y);
+                label_point(p, s, i, x, y);
         }
     }
 }

@@ -10,6 +10,7 @@ typedef struct KeyItem {
     char text[PLOT_NAME];
     bool swatch;
     bool dot; /* in the swatch */
+    LegendMark mark;
     Rgb  rgb;
     PlotKeyEntry of; /* series NULL: none; else its sign is drawn */
 } KeyItem;
@@ -50,6 +51,7 @@ static int key_items(const Sheet *sheet, KeyItem *items)
     for (; count < sheet->item_count; count++) {
         items[count] = (KeyItem){ .swatch = !sheet->items[count].words,
                                   .dot = sheet->items[count].dot,
+                                  .mark = sheet->items[count].mark,
                                   .rgb = sheet->items[count].rgb };
         if (items[count].dot)
             items[count].rgb = sheet->style.rule;
@@ -76,17 +78,30 @@ static double item_width(Sheet *sheet, const KeyItem *item)
            (item->of.series ? sheet_sign_width(sheet) : 0) + 3.5 * s->space;
 }
 
+/* As the cells look that the entry stands for. */
+static void draw_swatch(Sheet *sheet, const KeyItem *item, double x, double y, double side)
+{
+    double dot = round(side / 3);
+
+    if (item->mark == MARK_RING) {
+        sheet_ring(sheet, x, y, side, side, fmax(1, round(side / 6)));
+        return;
+    }
+    canvas_rect(sheet->canvas, x, y, side, side, item->rgb);
+    if (item->dot)
+        canvas_rect(sheet->canvas, x + dot, y + dot, dot, dot, sheet->style.ink);
+    if (item->mark == MARK_CROSS && sheet_has_crosses(sheet))
+        sheet_cross(sheet, x, y, side, side, fmax(1, side / 8));
+}
+
 static void draw_item(Sheet *sheet, const KeyItem *item, double x, double y)
 {
     const SheetStyle *s = &sheet->style;
-    double            side = round(0.85 * s->legend), dot = round(side / 3);
+    double            side = round(0.85 * s->legend);
     char              text[sizeof(item->text) + 4];
 
     if (item->swatch) {
-        canvas_rect(sheet->canvas, round(x), round(y + 0.2 * s->legend), side, side, item->rgb);
-        if (item->dot)
-            canvas_rect(sheet->canvas, round(x) + dot, round(y + 0.2 * s->legend) + dot, dot, dot,
-                        s->ink);
+        draw_swatch(sheet, item, round(x), round(y + 0.2 * s->legend), side);
         x += side + 1.5 * s->space;
     }
     if (item->of.series) {

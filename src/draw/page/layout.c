@@ -558,13 +558,13 @@ int layout_fewer_columns(int cols)
     return cols % 2 ? cols - 1 : cols / 2;
 }
 
-int64_t layout_tick_step(int64_t n, int most)
+int64_t layout_tick_step(int64_t n, int most, bool halving)
 {
     static const int64_t decimal[] = { 1, 2, 5 };
     int64_t              step = 1, power = 1;
 
     most = max_of(most, 1);
-    if (n % 16 == 0) {
+    if (halving || n % LAYOUT_HALVED == 0) {
         while ((n + step - 1) / step > most)
             step *= 2;
         return step;

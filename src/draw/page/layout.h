@@ -86,8 +86,9 @@ int layout_places(const bool *strip, int count, int cols, int stack, PanelPlace 
 /* The next smaller number of columns to try: an even number is halved, so that rows stay full. */
 int layout_fewer_columns(int cols);
 
+#define LAYOUT_HALVED 16
 /* Step of axis labels: at most `most` positions 0, step, ... below n; powers of two where n is a
- * multiple of 16, else 1, 2, 5 x 10^k. */
-int64_t layout_tick_step(int64_t n, int most);
+ * multiple of LAYOUT_HALVED or `halving` asks for them, else 1, 2, 5 x 10^k. */
+int64_t layout_tick_step(int64_t n, int most, bool halving);
 
 #endif

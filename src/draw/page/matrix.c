@@ -199,6 +199,17 @@ static int ticks_most(Sheet *sheet, int64_t n, int extent, bool rows)
     return (int)clamp(extent / each, 1, 8);
 }
 
+/* Axes of a figure that has one with steps of powers of two all have such steps: 66 entries beside
+ * 64 have the same numbers. */
+static bool has_halved_axis(const Sheet *sheet)
+{
+    for (int k = 0; k < sheet->figure->count; k++)
+        if (!sheet->figure->panels[k].plot && sheet->needs[k].rows % LAYOUT_HALVED == 0 &&
+            sheet->needs[k].cols % LAYOUT_HALVED == 0)
+            return true;
+    return false;
+}
+
 static void draw_axis(Sheet *sheet, int k, bool rows)
 {
     const PanelBoxes *b = &sheet->layout.panels[k];
@@ -210,7 +221,8 @@ static void draw_axis(Sheet *sheet, int k, bool rows)
     if (tokens)
         font = fmin(font, TOKEN_SHARE * cell);
     else
-        step = layout_tick_step(n, ticks_most(sheet, n, extent, rows));
+        step = layout_tick_step(n, ticks_most(sheet, n, extent, rows),
+                                has_halved_axis(sheet));
     for (int64_t at = 0; at < n; at += step) {
         if (rows)
             draw_row_label(sheet, k, at, font);
@@ -534,7 +546,7 @@ static void sheet_load(Sheet *sheet, int k, bool rows)
 
 /* ---- marks -------------------------------------------------------------------- */
 
-static void draw_cross(Sheet *sheet, double x, double y, double w, double h, double width)
+void sheet_cross(Sheet *sheet, double x, double y, double w, double h, double width)
 {
     Rgb rgb = { 255, 255, 255 };
 
@@ -551,29 +563,47 @@ static void draw_box(Sheet *sheet, double x, double y, double w, double h, doubl
     canvas_rect(sheet->canvas, x + w - width, y, width, h, rgb);
 }
 
-static void draw_ring(Sheet *sheet, double x, double y, double w, double h, double width)
+void sheet_ring(Sheet *sheet, double x, double y, double w, double h, double width)
 {
     draw_box(sheet, x, y, w, h, width, chosen_colour_in(sheet->style.hues));
 }
 
 #define LEAST_CROSS 5 /* pixels of a cell; without a cross its colour still says that it is lost */
 
+static bool has_marks(const Sheet *sheet, int k)
+{
+    const PanelBoxes *b = &sheet->layout.panels[k];
+    const Panel      *panel = &sheet->scene.panels[k];
+
+    return !panel->plot && panel->view->marks && !panel->minus &&
+           (panel->view->marks->chosen || (b->cell_w >= LEAST_CROSS && b->cell_h >= LEAST_CROSS));
+}
+
+bool sheet_has_crosses(const Sheet *sheet)
+{
+    for (int k = 0; k < sheet->scene.count; k++)
+        if (has_marks(sheet, k) && !sheet->scene.panels[k].view->marks->chosen)
+            return true;
+    return false;
+}
+
 /* Crosses and rings in the marked cells.  Nothing else shows a ring: it is drawn however small. */
 static void sheet_marks(Sheet *sheet, int k)
 {
     const Grid       *g = &sheet->scene.grids[k];
     const PanelBoxes *b = &sheet->layout.panels[k];
-    const ViewMarks  *marks = sheet->scene.panels[k].view->marks;
     double            width = fmax(1, fmin(b->cell_w, b->cell_h) / 8.0);
+    const ViewMarks  *marks;
 
-    if (!marks || sheet->scene.panels[k].minus ||
-        (!marks->chosen && fmin(b->cell_w, b->cell_h) < LEAST_CROSS))
+    if (!has_marks(sheet, k))
         return;
+    marks = sheet->scene.panels[k].view->marks;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
         Box cell = layout_box(b, at);
 
         if (g->cells[at].marked)
-            (marks->chosen ? draw_ring : draw_cross)(sheet, cell.x, cell.y, cell.w, cell.h, width);
+            (marks->chosen ? sheet_ring : sheet_cross)(sheet, cell.x, cell.y, cell.w, cell.h,
+                                                       width);
     }
 }
 

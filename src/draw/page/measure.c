@@ -122,18 +122,32 @@ static int neighbour(const Sheet *sheet, int panel, bool left)
     return -1;
 }
 
-bool sheet_names_axis(const Sheet *sheet, int panel, bool rows)
+static bool needs_name(const Sheet *sheet, int panel, bool rows)
 {
     const Figure *f = sheet->figure;
     int           before = neighbour(sheet, panel, rows);
     const char   *name = sheet_axis_name(&f->panels[panel], rows);
 
-    if (!*name || f->panels[panel].bare || sheet->style.hides & HIDE_AXES)
+    if (!*name || f->panels[panel].bare || f->panels[panel].plot)
         return false;
     if (before < 0 || f->panels[before].plot)
         return true;
     return strcmp(sheet_axis_name(&f->panels[before], rows), name) != 0 ||
            is_reordered(&f->panels[before], rows) != is_reordered(&f->panels[panel], rows);
+}
+
+bool sheet_names_axis(const Sheet *sheet, int panel, bool rows)
+{
+    PanelPlace at = sheet->places[panel];
+    bool       named = needs_name(sheet, panel, rows);
+
+    if (sheet->style.hides & HIDE_AXES || sheet->figure->panels[panel].bare ||
+        !*sheet_axis_name(&sheet->figure->panels[panel], rows))
+        return false;
+    for (int k = 0; !rows && !named && k < sheet->figure->count; k++)
+        named = sheet->places[k].row == at.row && sheet->places[k].level == at.level &&
+                needs_name(sheet, k, false);
+    return named;
 }
 
 /* Width of a bar's numbers: seven characters before the values are known, then no more than

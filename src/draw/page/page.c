@@ -220,11 +220,14 @@ double figure_inches(const Figure *figure, const PngOptions *options)
            : cols > 1 ? theme->page : theme->one;
 }
 
+#define ROUND_UP 0.25 /* pixels that a sheet may be wider than asked: TeX reports an overfull column
+                        from 0.1pt on */
+
 static bool plan(Sheet *sheet, const Figure *figure, const PngOptions *options, Error *err)
 {
     *sheet = (Sheet){ .figure = figure, .style = sheet_style(options) };
     sheet->free_width = !(options->width_inch > 0);
-    sheet->width = (int)lround(figure_inches(figure, options) * sheet->style.dpi);
+    sheet->width = (int)floor(figure_inches(figure, options) * sheet->style.dpi + ROUND_UP);
     return sheet_plan(sheet, err);
 }
 

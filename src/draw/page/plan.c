@@ -18,7 +18,6 @@
 #include "draw/text/unicode.h"
 
 #define HEAD_LINES 12 /* of a figure's title, which is cut nowhere */
-#define SMALLEST 0.8
 #define STEPS 4 /* sizes tried for titles */
 
 typedef struct Ruler {
@@ -72,38 +71,6 @@ static void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
         snprintf(text, size, "(%s)%s%s", letter, *title ? " " : "", title);
     else
         snprintf(text, size, "%s", title);
-}
-
-/* The widest word of a title in the smallest size of titles; wrap.h also breaks after , and +. */
-static double widest_word(const Sheet *sheet, const char *title)
-{
-    double widest = 0;
-    char   word[160];
-
-    while (*title) {
-        size_t length = strcspn(title, " ,+");
-
-        length += title[length] == ',' || title[length] == '+';
-        snprintf(word, sizeof(word), "%.*s", (int)length, title);
-        widest = fmax(widest, canvas_text_width(sheet->canvas, word, FONT_SANS,
-                                                SMALLEST * sheet->style.title));
-        title += length + strspn(title + length, " ");
-    }
-    return widest;
-}
-
-/* Every word of the panels' titles fits its column: no word is cut that another arrangement shows
- * whole. */
-static bool sheet_words_fit(const Sheet *sheet)
-{
-    for (int k = 0; k < sheet->figure->count; k++) {
-        double wide = widest_word(sheet, sheet->figure->panels[k].title);
-
-        /* The longest words do not fit beside another panel in any arrangement. */
-        if (wide > sheet->layout.panels[k].title.w && wide < 0.4 * sheet->width)
-            return false;
-    }
-    return true;
 }
 
 static bool panel_titles(Sheet *sheet, bool cut)
@@ -200,7 +167,7 @@ static void panel_captions(Sheet *sheet)
 
 static double title_size(const Sheet *sheet, double whole, int step)
 {
-    return sheet->style.one_size ? whole : whole * (1 - (1 - SMALLEST) * step / (STEPS - 1));
+    return sheet->style.one_size ? whole : whole * (1 - (1 - TITLE_LEAST) * step / (STEPS - 1));
 }
 
 /* The largest size in which every panel's title is one line; without one the largest of all. */
@@ -249,7 +216,7 @@ static void sheet_words(Sheet *sheet)
 
 /* ---- the layout -------------------------------------------------------------- */
 
-static bool make_layout(Sheet *sheet, Error *err)
+bool sheet_layout(Sheet *sheet, Error *err)
 {
     const SheetStyle *s = &sheet->style;
     bool              bare = sheet->figure->panels[0].bare;
@@ -319,6 +286,38 @@ static bool adjust_width(Sheet *sheet)
     return true;
 }
 
+static int64_t cells_shown(const Sheet *sheet)
+{
+    int64_t sum = 0;
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        sum += sheet->layout.panels[k].cols;
+    return sum;
+}
+
+/* A layout of a free width that shows as many cells, up to `most` pixels wide: bars and even
+ * distances take from the room, not from the cells. */
+static bool layout_with_cells(Sheet *sheet, int64_t cells, int most, Error *err)
+{
+    bool ok = sheet_layout(sheet, err);
+
+    while (ok && sheet->free_width && cells_shown(sheet) < cells &&
+           sheet->width + sheet->cols <= most) {
+        sheet->width += sheet->cols;
+        ok = sheet_layout(sheet, err);
+    }
+    return ok;
+}
+
+static bool settle_width(Sheet *sheet, Error *err)
+{
+    int64_t cells = cells_shown(sheet);
+    int     most = sheet->width;
+
+    return !adjust_width(sheet) ||
+           layout_with_cells(sheet, cells, sheet->width > most ? sheet->width : most, err);
+}
+
 /* Applies the theme's map unless the user chose one; no map begins with the paper's colour then. */
 static void apply_theme(Scene *scene, const PageTheme *theme)
 {
@@ -380,201 +379,25 @@ static bool add_own_bars(Sheet *sheet)
 /* Cells, and which panels have bars, depend on each other. */
 static bool reduce_with_bars(Sheet *sheet, Error *err)
 {
+    int64_t cells = cells_shown(sheet);
+    int     page = (int)lround(sheet->style.theme->page * sheet->style.dpi);
+
     if (!reduce(sheet, err))
         return false;
     if (!add_own_bars(sheet))
         return true;
     scene_free(&sheet->scene);
-    if (!make_layout(sheet, err) || !reduce(sheet, err))
+    if (!layout_with_cells(sheet, cells, page > sheet->width ? page : sheet->width, err) ||
+        !reduce(sheet, err))
         return false;
     add_own_bars(sheet);
     return true;
 }
 
-/* The least readable width: six ticks' numbers for a matrix, four for a narrow one, more for a
- * plot unless its grid may change. */
-static double least_room(const Sheet *sheet)
-{
-    bool plots = false;
-
-    for (int k = 0; k < sheet->figure->count; k++)
-        plots = plots || sheet->figure->panels[k].plot;
-    return (plots && !sheet->figure->loose ? 9 : sheet->layout.narrow ? 4 : 6) *
-           sheet->style.tick;
-}
-
-#define NAME_SHARE 0.75 /* share of a name: the room grows once the bars' numbers are known */
-
-/* Names of columns fit above their matrices. */
-static bool axis_names_fit(const Sheet *sheet)
-{
-    for (int k = 0; k < sheet->figure->count; k++) {
-        const Panel *panel = &sheet->figure->panels[k];
-        double       font = sheet->style.axis;
-
-        if (!panel->plot && sheet_names_axis(sheet, k, false) &&
-            NAME_SHARE * canvas_text_width(sheet->canvas, sheet_axis_name(panel, false), FONT_SANS,
-                                           font) > sheet->layout.room)
-            return false;
-    }
-    return true;
-}
-
-static bool is_readable(const Sheet *sheet)
-{
-    return sheet->layout.room >= least_room(sheet) && sheet_words_fit(sheet) &&
-           axis_names_fit(sheet);
-}
-
-#define MIXED_MOST 64 /* panels of a figure whose strips are looked at */
-
-static bool is_strip(const Panel *panel)
-{
-    Region region = panel_region(panel);
-
-    return !panel->plot && !panel->bare &&
-           layout_is_strip(region.row1 - region.row0, region.col1 - region.col0);
-}
-
-/* Puts the panels into sheet->cols columns. */
-static void put_panels(Sheet *sheet, int stack)
-{
-    const Figure *f = sheet->figure;
-    bool          strip[MIXED_MOST] = { false };
-
-    for (int k = 0; stack && k < f->count; k++)
-        strip[k] = is_strip(&f->panels[k]);
-    if (stack) {
-        sheet->rows = layout_places(strip, f->count, sheet->cols, stack, sheet->places);
-        return;
-    }
-    for (int k = 0; k < f->count; k++)
-        sheet->places[k] = (PanelPlace){ k / sheet->cols, k % sheet->cols, 0 };
-    sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
-}
-
-/* Takes fewer columns while they are too narrow for their words, unless the arrangement is
- * fixed. */
-static bool fit_columns(Sheet *sheet, int stack, Error *err)
-{
-    const Figure *f = sheet->figure;
-    bool          given = f->rows > 0 || f->cols > 0, bound = given && !f->loose;
-
-    for (;;) {
-        Error own = ERROR_INIT;
-        bool  ok;
-
-        put_panels(sheet, stack);
-        ok = make_layout(sheet, &own);
-        if (bound || sheet->cols <= 1 || (ok && is_readable(sheet))) {
-            if (!ok && err)
-                *err = own;
-            return ok;
-        }
-        if (given || f->count % sheet->cols == 0)
-            sheet->cols = layout_fewer_columns(sheet->cols);
-        else /* rows are not full anyway */
-            sheet->cols--;
-    }
-}
-
-/* Strips and matrices in one figure, whose arrangement and width nobody gave. */
-static bool mixes_strips(const Sheet *sheet)
-{
-    const Figure *f = sheet->figure;
-    int           strips = 0, squares = 0;
-
-    for (int k = 0; k < f->count && f->count <= MIXED_MOST; k++) {
-        strips += is_strip(&f->panels[k]);
-        squares += !f->panels[k].plot && !is_strip(&f->panels[k]);
-    }
-    return strips && squares && f->rows <= 0 && f->cols <= 0;
-}
-
-/* A line of words above and below each panel, as long as their words are not known. */
-static void guess_words(Sheet *sheet, int lines)
-{
-    for (int k = 0; k < sheet->figure->count; k++)
-        sheet->panels[k].title.count = sheet->panels[k].caption.count = lines;
-}
-
-#define STACK_MOST  3 /* strips below one another beside a matrix */
-#define COLUMN_MOST 3 /* panels below one another in the width of a column */
-#define ONE_COLUMN  (-1)
-#define WORTH       0.92 /* of a page, which another arrangement must save */
-
-/* Columns to begin with. stack: as layout_places, or ONE_COLUMN, which is as narrow as a single
- * panel. */
-static void begin_columns(Sheet *sheet, int stack)
-{
-    int last = sheet->figure->count - 1;
-
-    figure_arrange(sheet->figure, &sheet->rows, &sheet->cols);
-    if (stack == ONE_COLUMN) {
-        sheet->cols = 1;
-        sheet->width = (int)lround(sheet->style.theme->one * sheet->style.dpi);
-    }
-    if (stack > 1) {
-        int most = sheet->cols;
-
-        sheet->cols = last + 1; /* all in one row: the last tells how many cells there are */
-        put_panels(sheet, stack);
-        sheet->cols = sheet->places[last].col < most ? sheet->places[last].col + 1 : most;
-    }
-}
-
-static bool arrange_with(Sheet *sheet, int stack, Error *err)
-{
-    begin_columns(sheet, stack);
-    return fit_columns(sheet, stack == ONE_COLUMN ? 0 : stack, err);
-}
-
-/* Area of the page in an arrangement of strips; infinite: it is not readable. */
-static double area_of(Sheet *sheet, int stack)
-{
-    int    whole = sheet->width;
-    double area = HUGE_VAL;
-
-    if (arrange_with(sheet, stack, NULL) && is_readable(sheet))
-        area = (double)sheet->layout.height * sheet->width;
-    sheet->width = whole;
-    return area;
-}
-
-/* Strips beside matrices leave a void below them: of all arrangements the one with the smallest
- * page. */
-static int best_stack(Sheet *sheet)
-{
-    bool   page = sheet->free_width &&
-                sheet->width == (int)lround(sheet->style.theme->page * sheet->style.dpi);
-    int    best = 0;
-    double least;
-
-    guess_words(sheet, 1);
-    least = area_of(sheet, 0);
-    for (int stack = 1; stack <= STACK_MOST; stack++) {
-        double area = area_of(sheet, stack);
-
-        if (area < WORTH * least) {
-            best = stack;
-            least = area;
-        }
-    }
-    if (page && sheet->figure->count <= COLUMN_MOST && area_of(sheet, ONE_COLUMN) < least)
-        best = ONE_COLUMN;
-    guess_words(sheet, 0);
-    return best;
-}
-
-static bool arrange(Sheet *sheet, Error *err)
-{
-    return arrange_with(sheet, mixes_strips(sheet) ? best_stack(sheet) : 0, err);
-}
-
 /* Twice: the lines of a plot's key depend on the width that its numbers leave. */
 static bool settle_layout(Sheet *sheet, Error *err)
 {
-    return make_layout(sheet, err) && make_layout(sheet, err);
+    return sheet_layout(sheet, err) && sheet_layout(sheet, err);
 }
 
 #define FLAT_LEAST 0.6 /* of their default height that plots keep */
@@ -642,7 +465,7 @@ static bool begin(Sheet *sheet, const Sheet *like, Error *err)
             f->panels[k].col_labels && region.col1 - region.col0 <= SHEET_TOKENS_MOST;
         sheet->panels[k].apart = like && like->panels[k].apart;
     }
-    return arrange(sheet, err);
+    return sheet_arrange(sheet, err);
 }
 
 #define WIDER  0.25 /* inches of a step */
@@ -652,12 +475,12 @@ double sheet_least_width(const Sheet *planned)
 {
     double inches = (double)planned->width / planned->style.dpi;
 
-    if (is_readable(planned))
+    if (sheet_is_readable(planned))
         return 0;
     for (inches = (floor(inches / WIDER) + 1) * WIDER; inches <= WIDEST; inches += WIDER) {
         Sheet wider = { .figure = planned->figure, .style = planned->style,
                         .width = (int)lround(inches * planned->style.dpi) };
-        bool  ok = begin(&wider, planned, NULL) && is_readable(&wider);
+        bool  ok = begin(&wider, planned, NULL) && sheet_is_readable(&wider);
 
         sheet_free(&wider);
         if (ok)
@@ -668,13 +491,13 @@ double sheet_least_width(const Sheet *planned)
 
 bool sheet_plan(Sheet *sheet, Error *err)
 {
-    if (!begin(sheet, NULL, err) || (drop_small_tokens(sheet) && !make_layout(sheet, err)))
+    if (!begin(sheet, NULL, err) || (drop_small_tokens(sheet) && !sheet_layout(sheet, err)))
         return false;
-    if ((adjust_width(sheet) && !make_layout(sheet, err)) || !reduce_with_bars(sheet, err))
+    if (!settle_width(sheet, err) || !reduce_with_bars(sheet, err))
         return false;
     if (sheet->figure->legend)
         make_legend(sheet);
-    if (!make_layout(sheet, err))
+    if (!sheet_layout(sheet, err))
         return false;
     sheet_words(sheet);
     return settle_layout(sheet, err) && fit_page(sheet, err);

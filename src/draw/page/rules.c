@@ -43,12 +43,23 @@ static double least_cell(const Sheet *sheet, int k)
     return least;
 }
 
+#define VALUE_CELL 4.5 /* points: readers draw a line of a PDF as wide as a pixel of the screen */
+
+/* The narrowest cell with lines beside it. */
+static double least_ruled(const Sheet *sheet, int k)
+{
+    double hair = sheet->style.hair;
+
+    return tints_cells(sheet, k) ? fmax(10 * hair, sheet_points(&sheet->style, VALUE_CELL))
+                                 : 5 * hair;
+}
+
 static void draw_rules(Sheet *sheet, int k)
 {
     const SheetStyle *s = &sheet->style;
     const PanelBoxes *b = &sheet->layout.panels[k];
     Box               m = b->matrix;
-    double            least = (tints_cells(sheet, k) ? 10 : 5) * s->hair, edge = s->hair / 2;
+    double            least = least_ruled(sheet, k), edge = s->hair / 2;
     double            cell = least_cell(sheet, k);
     double            alpha = cell < 10 * s->hair ? 0.5 : 1; /* weaker than the cells */
 

@@ -90,7 +90,15 @@ bool       sheet_finish(Sheet *sheet, CanvasKind kind, const char *title,
                         const PngOptions *options, Text *bytes, Error *err);
 double     sheet_points(const SheetStyle *style, double points);
 
+#define TITLE_LEAST 0.8 /* of its size that a panel's title keeps on one line */
+
 bool sheet_plan(Sheet *sheet, Error *err);
+/* Makes the layout of the panels where they are placed, with the words that are known. */
+bool sheet_layout(Sheet *sheet, Error *err);
+/* Places the panels and makes the layout. */
+bool sheet_arrange(Sheet *sheet, Error *err);
+/* No frame is too narrow for its numbers, and no word too long. */
+bool sheet_is_readable(const Sheet *sheet);
 /* Inches that a sheet of this arrangement must be wide so that its matrices are large enough to be
  * seen and no word need be cut; 0: this one is; infinite: far more. */
 double sheet_least_width(const Sheet *planned);
@@ -101,7 +109,8 @@ void sheet_free(Sheet *sheet);
  * numbers. */
 void        sheet_measure(Sheet *sheet, int panel);
 const char *sheet_axis_name(const Panel *panel, bool rows);
-/* An axis is named once per row and column of panels while the names agree. */
+/* An axis is named once per row and column of panels while the names agree; above a row of panels
+ * all columns have names, or none has. */
 bool        sheet_names_axis(const Sheet *sheet, int panel, bool rows);
 
 /* One label of an axis: the token or the position shown at index `at`. */
@@ -135,6 +144,10 @@ void sheet_frame(Sheet *sheet, Box box, Rgb rgb);
 /* Writes an axis' name beside a panel, centred and never cut. Where the panel is too low, the name
  * is smaller, then reaches up to the title, then takes two lines. */
 void sheet_upright(Sheet *sheet, int panel, const char *name);
+/* The marks of cells: a ring inside the edges of a box, a cross in it; some panel has crosses. */
+void sheet_ring(Sheet *sheet, double x, double y, double w, double h, double width);
+void sheet_cross(Sheet *sheet, double x, double y, double w, double h, double width);
+bool sheet_has_crosses(const Sheet *sheet);
 /* Height of the legend; `draw` also draws it. */
 int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* Labelled places of a panel's colour bar, 0..1, and their texts. */

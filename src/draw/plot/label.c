@@ -26,6 +26,9 @@ static bool is_free(const LabelPlaces *p, int first, const LabelBox *box)
     for (int i = first; i < p->count; i++)
         if (overlap(&p->taken[i], box))
             return false;
+    for (int i = 0; p->off_bands && i < p->band_count; i++)
+        if (p->bands[i].series != p->own && overlap(&p->bands[i].box, box))
+            return false;
     return true;
 }
 
@@ -178,8 +181,48 @@ static void take_points(const LabelDevice *d, const PlotSeries *s)
                                       : (LabelBox){ floor(x), floor(y), 1, 1 });
 }
 
+/* Takes `parts` boxes around the band between points i and j. */
+static void take_band_part(const LabelDevice *d, int series, int64_t i, int64_t j, int parts)
+{
+    const PlotSeries *s = &d->plot->series[series];
+    LabelPlaces      *p = d->places;
+    double            x[2], low[2], high[2];
+
+    if (!d->point(d->context, s->x[i], s->low[i], &x[0], &low[0]) ||
+        !d->point(d->context, s->x[i], s->high[i], &x[0], &high[0]) ||
+        !d->point(d->context, s->x[j], s->low[j], &x[1], &low[1]) ||
+        !d->point(d->context, s->x[j], s->high[j], &x[1], &high[1]))
+        return;
+    for (int k = 0; k < parts && p->band_count < LABEL_BANDS_MOST; k++) {
+        double a = (double)k / parts, b = (double)(k + 1) / parts;
+        double top = fmin(high[0] + a * (high[1] - high[0]), high[0] + b * (high[1] - high[0]));
+        double end = fmax(low[0] + a * (low[1] - low[0]), low[0] + b * (low[1] - low[0]));
+
+        p->bands[p->band_count++] = (LabelBand){
+            { x[0] + a * (x[1] - x[0]), top, (x[1] - x[0]) / parts, end - top }, series
+        };
+    }
+}
+
+#define BAND_BOXES 32 /* along one band, about */
+
+static void take_band(const LabelDevice *d, int series)
+{
+    const PlotSeries *s = &d->plot->series[series];
+    int64_t           each = (s->count + BAND_BOXES - 1) / BAND_BOXES;
+
+    for (int64_t i = 0; s->low && !s->whiskers && i + 1 < s->count; i += each) {
+        int64_t j = i + each < s->count ? i + each : s->count - 1;
+
+        take_band_part(d, series, i, j, (int)fmax(1, fmin(BAND_BOXES / (double)s->count, 8)));
+    }
+}
+
 void label_take_plot(const LabelDevice *d)
 {
+    for (int k = 0; k < d->plot->count; k++)
+        if (d->plot->series[k].mark == CURVE_LINE)
+            take_band(d, k);
     for (int k = 0; k < d->plot->guide_count; k++)
         take_guide(d, &d->plot->guides[k]);
     for (int k = 0; k < d->plot->count; k++)

@@ -10,10 +10,17 @@
 #include "draw/plot/plot.h"
 
 #define LABEL_PLACES_MOST 2048
+#define LABEL_BANDS_MOST  256
 
 typedef struct LabelBox {
     double x, y, w, h;
 } LabelBox;
+
+/* A part of the band of a series. */
+typedef struct LabelBand {
+    LabelBox box;
+    int      series;
+} LabelBand;
 
 typedef struct LabelPlaces {
     LabelBox frame; /* words stay inside */
@@ -21,6 +28,10 @@ typedef struct LabelPlaces {
     int      count;
     int      lines; /* the first of them: words avoid these lines, but may cross them */
     int      guides; /* the first of the lines: words cross guides before other lines */
+    LabelBand bands[LABEL_BANDS_MOST];
+    int       band_count;
+    bool      off_bands; /* words keep off the bands of all series but this one (-1: of all) */
+    int       own;
 } LabelPlaces;
 
 /* A page or a field of characters, as the names of points and lines need it. */

@@ -248,7 +248,7 @@ static void draw_ticks(const Panel *panel, const Grid *grid, const TextPlan *pla
     char    text[32];
 
     digits = snprintf(text, sizeof(text), "%lld", (long long)grid->region.col1);
-    step = layout_tick_step(n, extent / (digits + 3));
+    step = layout_tick_step(n, extent / (digits + 3), false);
     line_pad(line, plan->gutter);
     for (int64_t at = 0; at < n; at += step) {
         int64_t cell = ((at + 1) * grid->cols - 1) / n;
@@ -269,7 +269,8 @@ static void row_label(const Panel *panel, const Grid *grid, const TextPlan *plan
     int     per_line = plan->mode == TEXT_HALVES ? 2 : 1;
     int64_t n = grid->region.row1 - grid->region.row0;
     int64_t lines = (grid->rows * plan->down + per_line - 1) / per_line;
-    int64_t step = layout_tick_step(n, (int)(n <= 8 ? lines : lines / 3 > 8 ? 8 : lines / 3 + 1));
+    int     most = (int)(n <= 8 ? lines : lines / 3 > 8 ? 8 : lines / 3 + 1);
+    int64_t step = layout_tick_step(n, most, false);
 
     *text = '\0';
     if (plan->tokens) {

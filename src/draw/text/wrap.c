@@ -47,6 +47,17 @@ static bool ends_in_sign(const char *text, size_t length)
     return false;
 }
 
+/* The blank at `at` is within a number and its unit, a name and its value, or "3 x 4". */
+static bool binds(const char *text, size_t at)
+{
+    const char *next = text + at + 1;
+    bool        digit = *next >= '0' && *next <= '9';
+
+    return *next == '%' || *next == '=' || text[at - 1] == '=' ||
+           (next[0] == 'x' && next[1] == ' ') ||
+           (digit && at >= 2 && text[at - 1] == 'x' && text[at - 2] == ' ');
+}
+
 size_t wrap_break(const char *text, const WrapRule *rule)
 {
     size_t length = strlen(text), blank = 0, clause = 0, joint = 0, any = 0;
@@ -59,7 +70,7 @@ size_t wrap_break(const char *text, const WrapRule *rule)
         if (any && !fits_room(text, at, rule))
             break;
         any = at;
-        if (text[at] == ' ' && text[at - 1] != ' ' && !ends_in_sign(text, at))
+        if (text[at] == ' ' && text[at - 1] != ' ' && !ends_in_sign(text, at) && !binds(text, at))
             blank = at;
         if (blank == at && text[at - 1] == ',')
             clause = at;

@@ -38,7 +38,7 @@ void wrap_text(const char *text, const WrapRule *rule, int most, Lines *out);
 bool wrap_title(const char *title, const WrapRule *rule, Lines *out);
 /* A longer title on up to TITLE_LINES lines, whole; the view after its last middle dot begins a
  * line. False: a word is wider than the room, or there are more lines. */
-#define TITLE_LINES 4
+#define TITLE_LINES 8
 bool wrap_title_whole(const char *title, const WrapRule *rule, Lines *out);
 /* A title that does not fit: the part before its last middle dot is cut, so the name of the view
  * stays. */

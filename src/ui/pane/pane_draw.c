@@ -116,8 +116,9 @@ static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
     int     gutter = c.x - pane->area.x - 1, cursor = lens_middle(&v->row, pane->lens.q);
     int64_t seen = v->row.last - v->row.first;
     bool    labels = ui->compare.look.labels && panel->row_labels;
-    int64_t step =
-        labels && v->row.size >= glyph.down ? 1 : layout_tick_step(seen, c.h / 3 > 0 ? c.h / 3 : 1);
+    int64_t step = labels && v->row.size >= glyph.down
+                       ? 1
+                       : layout_tick_step(seen, c.h / 3 > 0 ? c.h / 3 : 1, false);
 
     for (int64_t e = first_multiple(v->row.first, step); e < v->row.last; e += step) {
         int  y = c.y + lens_pixel(&v->row, e) / glyph.down, width;
@@ -157,7 +158,7 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
     int64_t seen = v->col.last - v->col.first;
     int     used = v->col.span * glyph.columns / glyph.across;
     bool    labels = ui->compare.look.labels && panel->col_labels;
-    int64_t step = layout_tick_step(seen, used / 8 > 0 ? used / 8 : 1);
+    int64_t step = layout_tick_step(seen, used / 8 > 0 ? used / 8 : 1, false);
     int mark = cursor < 0 ? -1 : c.x + cursor / glyph.across * glyph.columns;
 
     if (labels && v->col.size * glyph.columns / glyph.across >= 3)

@@ -283,19 +283,19 @@ TEST(categories_have_a_word)
     }
 }
 
-/* One hop is the map's beginning, eight are 1 - 1/e of what is used of it, and no number of hops is
+/* One hop is the map's beginning, six are 60 % of what is used of it, and no number of hops is
  * beyond; none at all is grey. */
 TEST(hops_go_along_the_map)
 {
     Paint paint;
-    double at = 0.9 * (1 - exp(-1));
-    Rgb   eight = colour_of_value(MAP_VIRIDIS, at), first = colour_of_value(MAP_VIRIDIS, 0);
+    double at = 0.9 * (1 - exp(-1 / 1.1)); /* of a spread of 5.5 hops */
+    Rgb   six = colour_of_value(MAP_VIRIDIS, at), first = colour_of_value(MAP_VIRIDIS, 0);
     Rgb   dark = colour_of_value(MAP_VIRIDIS, 1 - at), grey = { 0x80, 0x80, 0x80 };
 
-    hops_paint(&paint, MAP_VIRIDIS, 8, false);
-    assert_memory_equal(&paint.rgb, &eight, sizeof(eight));
-    assert_int_equal(paint.ascii, '8');
-    hops_paint(&paint, MAP_VIRIDIS, 8, true);
+    hops_paint(&paint, MAP_VIRIDIS, 6, false);
+    assert_memory_equal(&paint.rgb, &six, sizeof(six));
+    assert_int_equal(paint.ascii, '6');
+    hops_paint(&paint, MAP_VIRIDIS, 6, true);
     assert_memory_equal(&paint.rgb, &dark, sizeof(dark));
     hops_paint(&paint, MAP_VIRIDIS, 1, false);
     assert_memory_equal(&paint.rgb, &first, sizeof(first));
@@ -321,6 +321,15 @@ TEST(neighbouring_depths_differ_in_lightness)
             step = (dark ? -1 : 1) * (lightness(far.rgb) - lightness(near.rgb));
             CHECK(step > 1.6, "%d layers: %.2f", hops, step);
         }
+    /* One layer and two are the most often seen side by side, also as ink on paper. */
+    for (int k = 0; k < 2; k++) {
+        Paint one, two;
+
+        hops_paint(&one, k ? MAP_INK : MAP_VIRIDIS, 1, false);
+        hops_paint(&two, k ? MAP_INK : MAP_VIRIDIS, 2, false);
+        CHECK(lightness(two.rgb) - lightness(one.rgb) > 10, "map %d: %.2f", k,
+              lightness(two.rgb) - lightness(one.rgb));
+    }
 }
 
 TEST(labels_are_cut_to_columns)

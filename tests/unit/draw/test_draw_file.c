@@ -264,6 +264,27 @@ TEST(a_matrix_is_one_image_and_letters_are_outlines)
     figure_free(s.figure);
 }
 
+/* TeX reports a column as overfull that is 0.1pt too wide: 3.335 inches are 1000.5 dots. */
+TEST(a_page_is_not_wider_than_asked)
+{
+    static const struct {
+        double      inches;
+        const char *box;
+    } cases[] = { { 3.335, "viewBox=\"0 0 1000 " }, { 3.3329, "viewBox=\"0 0 1000 " },
+                  { 3.25, "viewBox=\"0 0 975 " } };
+
+    for (int k = 0; k < 3; k++) {
+        Scenery s;
+        Text    svg;
+
+        scenery_make(&s, 1);
+        svg = file_of(s.figure, FORMAT_SVG_FILE, &(PngOptions){ .width_inch = cases[k].inches });
+        assert_int_equal(count_in(&svg, cases[k].box), 1);
+        text_free(&svg);
+        figure_free(s.figure);
+    }
+}
+
 TEST(a_transparent_page_has_no_paper)
 {
     Scenery s;
@@ -293,6 +314,36 @@ TEST(a_pdf_tells_no_time_and_smooths_nothing)
     assert_true(count_in(&pdf, "/FontFile2") >= 1);
     text_free(&pdf);
     figure_free(s.figure);
+}
+
+static int widest_image(const Text *pdf)
+{
+    int widest = 0;
+
+    for (const char *at = pdf->data; (size_t)(at - pdf->data) + 8 < pdf->length; at++)
+        if (!memcmp(at, "/Width ", 7) && atoi(at + 7) > widest)
+            widest = atoi(at + 7);
+    return widest;
+}
+
+/* Readers that smooth enlarged images, whatever the file says, smooth the edges of cells alone, at
+ * any resolution of the file. */
+TEST(a_cell_has_several_pixels_in_a_pdf)
+{
+    static const struct {
+        int dpi, pixels;
+    } cases[] = { { 300, 16 }, { 40, 8 } };
+
+    for (int k = 0; k < 2; k++) {
+        Scenery s;
+        Text    pdf;
+
+        scenery_make(&s, 1);
+        pdf = file_of(s.figure, FORMAT_PDF_FILE, &(PngOptions){ .dpi = cases[k].dpi });
+        assert_int_equal(widest_image(&pdf), cases[k].pixels * view_cols(s.figure->panels[0].view));
+        text_free(&pdf);
+        figure_free(s.figure);
+    }
 }
 
 /* ---- text ------------------------------------------------------------------- */
@@ -686,14 +737,19 @@ TEST(an_svg_that_cannot_begin_leaves_nothing)
 /* So many pixels have no room anywhere. */
 TEST(an_image_too_large_for_memory_says_so)
 {
-    static const uint8_t one[4];
-    Svg  *svg = svg_new(10, 10, 72, LETTERS_OUTLINES);
-    Error err = ERROR_INIT;
+    static const Rgb one = { 0, 0, 0 };
+    static const CanvasKind kinds[] = { CANVAS_SVG, CANVAS_PDF };
 
-    assert_non_null(svg);
-    assert_false(svg_image(svg, 0, 0, one, 1 << 20, 1 << 20, 1 << 24, 1 << 24, &err));
-    assert_int_equal(err.code, ERR_NOMEM);
-    svg_free(svg);
+    for (int k = 0; k < 2; k++) {
+        Error   err = ERROR_INIT;
+        Canvas *canvas = canvas_new(kinds[k], 10, 10, 72, &(CanvasLetters){ 0 }, NULL, &err);
+
+        assert_non_null(canvas);
+        canvas_image(canvas, 0, 0, &one, NULL, 1 << 20, 1 << 20, 1 << 24, 1 << 24);
+        assert_false(canvas_ok(canvas, &err));
+        assert_int_equal(err.code, ERR_NOMEM);
+        canvas_free(canvas);
+    }
 }
 
 SUITE(NULL, NULL)

@@ -377,14 +377,16 @@ TEST(square_views_get_square_cells)
 
 TEST(ticks_are_round_and_few)
 {
-    assert_int_equal(layout_tick_step(48, 8), 8);
-    assert_int_equal(layout_tick_step(4096, 4), 1024);
-    assert_int_equal(layout_tick_step(100, 5), 20);
-    assert_int_equal(layout_tick_step(10, 10), 1);
-    assert_int_equal(layout_tick_step(1000, 4), 500);
+    assert_int_equal(layout_tick_step(48, 8, false), 8);
+    assert_int_equal(layout_tick_step(4096, 4, false), 1024);
+    assert_int_equal(layout_tick_step(100, 5, false), 20);
+    assert_int_equal(layout_tick_step(66, 8, false), 10);
+    assert_int_equal(layout_tick_step(66, 9, true), 8); /* beside 64 */
+    assert_int_equal(layout_tick_step(10, 10, false), 1);
+    assert_int_equal(layout_tick_step(1000, 4, false), 500);
     for (int64_t n = 1; n < 3000; n++)
         for (int most = 1; most < 9; most++) {
-            int64_t step = layout_tick_step(n, most);
+            int64_t step = layout_tick_step(n, most, false);
 
             assert_true(step >= 1 && (n + step - 1) / step <= most);
         }
@@ -683,9 +685,13 @@ TEST(a_usual_arrangement_keeps_what_columns_it_can)
     assert_int_equal(columns_of(figure, 8), 4);
     assert_int_equal(columns_of(figure, 4.5), 3);
     figure_free(figure);
-    figure = matrices(&view, 12, "a permutation_of_blocks"); /* full rows stay full */
+    figure = matrices(&view, 8, "a permutation_of_blocks"); /* full rows stay full */
     figure->rows = figure->cols = 0;
     assert_int_equal(columns_of(figure, 4.5), 2);
+    figure_free(figure);
+    figure = matrices(&view, 12, "a permutation_of_blocks"); /* two columns exceed a page */
+    figure->rows = figure->cols = 0;
+    assert_int_equal(columns_of(figure, 4.5), 3);
     figure_free(figure);
 }
 

@@ -892,41 +892,57 @@ static bool is_rgb(const uint8_t *at, Rgb rgb)
     return at[0] == rgb.r && at[1] == rgb.g && at[2] == rgb.b;
 }
 
+/* At least half of the pixel is of this colour, as the edges of a mark are. */
+static bool is_mostly(const uint8_t *at, Rgb rgb)
+{
+    return abs(at[0] - rgb.r) + abs(at[1] - rgb.g) + abs(at[2] - rgb.b) <
+           (3 * 255 - rgb.r - rgb.g - rgb.b) / 2;
+}
+
 typedef struct Drawn {
     uint8_t *pixels;
     int      width, height;
 } Drawn;
 
-/* The box of all pixels of this colour up to `far` pixels away from a place. */
-static Box box_around(const Drawn *d, int x, int y, int far, Rgb rgb)
+/* The box of all pixels of this colour up to `far` pixels away from a place, and their number. */
+static Box box_around(const Drawn *d, int x, int y, int far, Rgb rgb, int *count)
 {
     int x0 = x + far, x1 = x - far, y0 = y + far, y1 = y - far;
 
     for (int j = y - far > 0 ? y - far : 0; j < y + far && j < d->height; j++)
-        for (int i = x - far > 0 ? x - far : 0; i < x + far && i < d->width; i++)
-            if (is_rgb(d->pixels + 4 * ((int64_t)j * d->width + i), rgb)) {
+        for (int i = x - far > 0 ? x - far : 0; i < x + far && i < d->width; i++) {
+            const uint8_t *at = d->pixels + 4 * ((int64_t)j * d->width + i);
+
+            *count += is_mostly(at, rgb);
+            if (is_rgb(at, rgb)) {
                 x0 = i < x0 ? i : x0;
                 x1 = i > x1 ? i : x1;
                 y0 = j < y0 ? j : y0;
                 y1 = j > y1 ? j : y1;
             }
+        }
     return (Box){ x0, y0, x1 - x0 + 1, y1 - y0 + 1 };
 }
 
-/* Each mark is as large as the first one, which is in the middle. */
+#define MARK_SHARE 0.85 /* of the pixels of another mark: they begin within pixels */
+
+/* Each mark is as large as the first one, which is in the middle, and no line covers it. */
 static void check_marks(const Sheet *sheet, const Drawn *drawn, const PlotSeries *s)
 {
     const Plot *plot = sheet->scene.plots[0];
     Box         frame = sheet->layout.panels[0].matrix, middle = { 0 };
-    int         far = (int)sheet_points(&sheet->style, 4);
+    int         far = (int)sheet_points(&sheet->style, 4), all = 0;
 
     for (int64_t i = 0; i < s->count; i++) {
+        int    count = 0;
         double across = plot_place(&plot->x, s->x[i]), up = plot_place(&plot->y, s->y[i]);
         Box    own = box_around(drawn, frame.x + (int)(across * frame.w),
                                 frame.y + (int)((1 - up) * frame.h), far,
-                                plot_colour(s->hue, false));
+                                plot_colour(s->hue, false), &count);
 
         middle = i ? middle : own;
+        all = i ? all : count;
+        CHECK(count >= MARK_SHARE * all, "point %d: %d of %d pixels", (int)i, count, all);
         CHECK(abs(own.w - middle.w) <= 1 && abs(own.h - middle.h) <= 1 && own.w > far / 2,
               "point %d: %d x %d, not %d x %d", (int)i, own.w, own.h, middle.w, middle.h);
     }

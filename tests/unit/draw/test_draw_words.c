@@ -455,4 +455,47 @@ TEST(titles_begin_with_a_capital_letter)
     }
 }
 
+/* A title that two lines do not hold takes more of them: nothing is cut that has room below. */
+TEST(long_titles_of_narrow_panels_are_whole)
+{
+    static const char title[] = "Short words that say what the panel shows, and of how many "
+                                "tokens it is made";
+    const char *word = title;
+    View        view;
+    Figure     *figure = matrices(&view, 3, title);
+    Text        out = { 0 };
+
+    words_of(figure, 3.25, &out);
+    assert_null(strstr(text_str(&out), "\u2026"));
+    while (*word) { /* each is drawn */
+        char   one[16];
+        size_t length = strcspn(word, " ");
+
+        snprintf(one, sizeof(one), "%.*s", (int)length, word);
+        CHECK(strstr(text_str(&out), one), "%s", one);
+        word += length + strspn(word + length, " ");
+    }
+    text_free(&out);
+    figure_free(figure);
+}
+
+/* A number stays with its unit, a name with its value, and 3 x 3 together. */
+TEST(lines_do_not_begin_with_a_unit)
+{
+    static const char text[] = "828 of 4656 causal pairs (17.8 %), n = 48, max of 3 x 3";
+
+    for (int columns = 12; columns < 60; columns++) {
+        WrapRule rule = wrap_columns(columns, false);
+        Lines    lines;
+
+        wrap_text(text, &rule, WRAP_LINES, &lines);
+        for (int k = 0; k < lines.count; k++) {
+            const char *line = lines.text[k], *end = line + strlen(line) - 1;
+
+            CHECK(*line != '%' && *line != '=' && *end != '=' && strncmp(line, "x 3", 3) != 0 &&
+                      (*end != 'x' || end[-1] != ' '), "%d columns: '%s'", columns, line);
+        }
+    }
+}
+
 SUITE(NULL, NULL)

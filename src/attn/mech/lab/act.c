@@ -357,7 +357,7 @@ static const ViewLoad *step_load(Run *r, const Work *w)
 
     if (load)
         *load = (ViewLoad){ .used = w->updates, .limit = w->p->max_steps, .used_name = "steps",
-                            .limit_name = "T" };
+                            .limit_name = "at most" };
     return load;
 }
 
