@@ -163,8 +163,12 @@ static void no_screen(const char *terminal, Error *err)
                   size.ws_row, SIDE_MOST);
         return;
     }
-    error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
-              "example to xterm-256color", terminal ? terminal : "");
+    if (!terminal || !*terminal)
+        error_set(err, ERR_UNSUPPORTED, "TERM is not set, so the kind of this terminal is not "
+                  "known; set it, for example to xterm-256color");
+    else
+        error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
+                  "example to xterm-256color", terminal);
 }
 
 static bool open_screen(Term *term, const Capability *can, Error *err)
