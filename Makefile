@@ -34,7 +34,8 @@ have_packages := $(shell pkg-config --exists $(PACKAGES) 2>/dev/null && \
                  test -f $(FONT_DIR)/DejaVuSans.ttf && echo yes || echo no)
 # The Lua prompt can do without.
 EDIT := $(shell pkg-config --exists libedit 2>/dev/null && echo yes)
-ALL_CFLAGS = -std=c11 -g $(OPTIMISE) -fno-math-errno -ffp-contract=off $(WARNINGS) \
+# Two builds of a commit give the same bytes wherever they lie.
+ALL_CFLAGS = -std=c11 -g '-fdebug-prefix-map=$(CURDIR)=.' $(OPTIMISE) -fno-math-errno -ffp-contract=off $(WARNINGS) \
              $(if $(filter 1,$(WERROR)),-Werror) $(DEBUG_FLAGS) -MMD -MP -pthread $(CFLAGS)
 ALL_CPPFLAGS = -D_GNU_SOURCE -DATTNSCOPE_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen \
                $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) \
@@ -102,11 +103,14 @@ $(BUILD)/obj/%.o: src/%.c
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 # The commit of a clone, for records; empty in an unpacked archive.  Written where it changed.
+# `make install` by root must find it too, or it would build the program anew, without: git calls the
+# clone of another user unsafe unless it is named here.
+git = GIT_OPTIONAL_LOCKS=0 git -c safe.directory='$(CURDIR)'
 .PHONY: commit
 $(BUILD)/gen/commit.h: commit
 	@mkdir -p $(@D)
-	$(Q)if [ "$$(git rev-parse --show-toplevel 2>/dev/null)" = "$$(pwd -P)" ]; then \
-	    commit=$$(git describe --always --dirty --tags 2>/dev/null); fi; \
+	$(Q)if [ "$$($(git) rev-parse --show-toplevel 2>/dev/null)" = "$$(pwd -P)" ]; then \
+	    commit=$$($(git) describe --always --dirty --tags 2>/dev/null); fi; \
 	echo "#define ATTNSCOPE_COMMIT \"$$commit\"" >$@.tmp; \
 	if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
 $(BUILD)/obj/profile/environment.o: $(BUILD)/gen/commit.h
@@ -296,28 +300,40 @@ ZSH_COMPLETION  ?= $(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION ?= $(PREFIX)/share/fish/vendor_completions.d
 shared           = $(DESTDIR)$(PREFIX)/share/attnscope
 
+licences         = $(DESTDIR)$(PREFIX)/share/doc/attnscope
+
+# Files that the program writes get their mode by install, as all others: the administrator's umask may
+# hide what is written by a redirection from everybody else.
 install: all module ## install program, data, manual, completions, Lua module and scripts under PREFIX (default /usr/local)
 	install -Dm755 $(BUILD)/attnscope $(DESTDIR)$(PREFIX)/bin/attnscope
 	install -Dm644 docs/attnscope.1 $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1
-	install -d $(shared)/samples/export $(shared)/lua/library $(shared)/scripts
+	install -d $(shared)/samples/export $(shared)/lua/library $(shared)/scripts $(licences)
+	install -m644 LICENSE LICENSE.fonts $(licences)
 	install -m644 samples/*.safetensors samples/*.npz samples/*.txt samples/*.png samples/*.gguf $(shared)/samples
-	install -m644 samples/export/* $(shared)/samples/export
+	install -m644 samples/export/*.py $(shared)/samples/export
 	install -m644 scripts/lua/*.lua $(shared)/lua
 	install -m644 scripts/lua/library/*.lua $(shared)/lua/library
 	install -m755 scripts/slurm-array.sh scripts/sweep-parallel.sh $(shared)/scripts
 	install -Dm644 build/module/attnscope.so $(DESTDIR)$(LUA_MODULES)/attnscope.so
-	install -d $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION) $(DESTDIR)$(FISH_COMPLETION)
-	$(BUILD)/attnscope completions bash >$(DESTDIR)$(BASH_COMPLETION)/attnscope
-	$(BUILD)/attnscope completions zsh >$(DESTDIR)$(ZSH_COMPLETION)/_attnscope
-	$(BUILD)/attnscope completions fish >$(DESTDIR)$(FISH_COMPLETION)/attnscope.fish
+	for shell in bash zsh fish; do \
+	    $(BUILD)/attnscope completions $$shell >$(BUILD)/completions.$$shell || exit 1; done
+	install -Dm644 $(BUILD)/completions.bash $(DESTDIR)$(BASH_COMPLETION)/attnscope
+	install -Dm644 $(BUILD)/completions.zsh $(DESTDIR)$(ZSH_COMPLETION)/_attnscope
+	install -Dm644 $(BUILD)/completions.fish $(DESTDIR)$(FISH_COMPLETION)/attnscope.fish
 	if [ -f $(BUILD)/attnscope-cuda.so ]; then \
 	    install -Dm644 $(BUILD)/attnscope-cuda.so $(DESTDIR)$(PREFIX)/lib/attnscope/attnscope-cuda.so; fi
 
+# Lessons of the machine may stand beside what is removed (docs/lessons.md).  Folders of others stay;
+# those that only programs such as this one make go if nothing else is in them.
 uninstall: ## remove what install put there
-	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(shared) $(DESTDIR)$(PREFIX)/lib/attnscope \
+	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(addprefix $(shared)/,samples lua scripts) $(licences) \
+	    $(DESTDIR)$(PREFIX)/lib/attnscope \
 	    $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1 $(DESTDIR)$(LUA_MODULES)/attnscope.so \
 	    $(DESTDIR)$(BASH_COMPLETION)/attnscope $(DESTDIR)$(ZSH_COMPLETION)/_attnscope \
 	    $(DESTDIR)$(FISH_COMPLETION)/attnscope.fish
+	for folder in $(shared) $(addprefix $(DESTDIR),$(LUA_MODULES) $(PREFIX)/lib/lua $(BASH_COMPLETION) \
+	        $(PREFIX)/share/bash-completion $(FISH_COMPLETION) $(PREFIX)/share/fish); do \
+	    if [ -d $$folder ]; then rmdir --ignore-fail-on-non-empty $$folder; fi; done
 
 # A Debian package of the committed files, built as a Debian package is.  PACK_DEBIAN is what a
 # machine needs for it besides.

@@ -19,4 +19,4 @@ $(BUILD)/gen/lessons.c: $(lessons) mk/lessons.mk
 
 $(BUILD)/obj/lessons.o: $(BUILD)/gen/lessons.c
 	@mkdir -p $(dir $@)
-	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 -g -c $< -o $@
+	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 -c $< -o $@

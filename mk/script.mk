@@ -15,4 +15,4 @@ $(BUILD)/gen/prelude.c: $(prelude)
 
 $(BUILD)/obj/prelude.o: $(BUILD)/gen/prelude.c
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 -g -c $< -o $@
+	$(Q)$(CC) -std=c11 -c $< -o $@

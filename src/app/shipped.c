@@ -21,9 +21,11 @@ extern const ShippedFile shipped_files[];
 extern const char        shipped_id[]; /* differs where any of their bytes does */
 
 /* Above the program's folder: the source tree, with build/ one or two folders deep; PREFIX/share,
- * of PREFIX/bin and of the Lua module in PREFIX/lib/lua/5.4. */
+ * of PREFIX/bin and of the Lua module in PREFIX/lib/lua/5.4 or, in a Debian package, in
+ * PREFIX/lib/ARCHITECTURE/lua/5.4. */
 static const char *const roots[] = { "/../", "/../../", "/../share/attnscope/",
-                                     "/../../../share/attnscope/" };
+                                     "/../../../share/attnscope/",
+                                     "/../../../../share/attnscope/" };
 
 static bool find_beside(const char *folder, const char *name, Text *path)
 {

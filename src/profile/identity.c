@@ -1,4 +1,5 @@
 /* identity.c -- which records are of one point, of one curve, of one setting; see results.h. */
+#include <jansson.h>
 #include <string.h>
 
 #include "profile/results.h"
@@ -66,33 +67,70 @@ static bool same_repeats(const ResultRow *a, const ResultRow *b)
     return same_option("--repeat", a, b) && same_option("--within", a, b);
 }
 
-/* A command without --repeat and --within. */
-static void command_without_repeats(const char *command, Text *out)
+/* A command without --repeat and --within, and the limit of memory. */
+static void command_of_point(const char *command, Text *out)
 {
     for (const char *at = command; *at;) {
         size_t length = strcspn(at, " ");
 
-        if (strncmp(at, "--repeat=", 9) != 0 && strncmp(at, "--within=", 9) != 0)
+        if (strncmp(at, "--repeat=", 9) != 0 && strncmp(at, "--within=", 9) != 0 &&
+            strncmp(at, "--mem=", 6) != 0)
             text_addf(out, "%.*s ", (int)length, at);
         at += length + strspn(at + length, " ");
     }
 }
 
-/* The keys of older records differ because one was repeated more often than the other. */
-static bool only_repeats_differ(const ResultRow *a, const ResultRow *b)
+static bool same_command(const ResultRow *a, const ResultRow *b)
 {
     const char *of_a = row_command(a), *of_b = row_command(b);
     Text        x = { 0 }, y = { 0 };
     bool        same;
 
-    if (!of_a || !of_b || !strcmp(of_a, of_b))
+    if (!of_a || !of_b)
         return false;
-    command_without_repeats(of_a, &x);
-    command_without_repeats(of_b, &y);
-    same = !strcmp(text_str(&x), text_str(&y));
+    command_of_point(of_a, &x);
+    command_of_point(of_b, &y);
+    same = text_ok(&x) && text_ok(&y) && !strcmp(text_str(&x), text_str(&y));
     text_free(&x);
     text_free(&y);
     return same;
+}
+
+/* The keys of older records differ because one was repeated more often than the other. */
+static bool only_repeats_differ(const ResultRow *a, const ResultRow *b)
+{
+    return same_command(a, b) && strcmp(row_command(a), row_command(b)) != 0;
+}
+
+/* Parameters that one record lacks are no difference; how many both have. */
+static bool params_agree(json_t *a, const json_t *b, size_t *both)
+{
+    const char *name;
+    json_t     *value;
+
+    json_object_foreach(a, name, value) {
+        const json_t *other = json_object_get(b, name);
+
+        if (other && !json_equal(value, other))
+            return false;
+        *both += other != NULL;
+    }
+    return true;
+}
+
+/* A version of the program that adds a parameter changes the fingerprints of all points of the
+ * mechanism.  The same command does not name it, so it has its usual value.  A file that a
+ * command names (@) may have been another. */
+static bool only_new_parameters(const ResultRow *a, const ResultRow *b)
+{
+    json_t       *of_a = json_object_get(a->json, "params");
+    const json_t *of_b = json_object_get(b->json, "params");
+    size_t        both = 0, in_a = json_object_size(of_a), in_b = json_object_size(of_b);
+
+    return in_a != in_b && params_agree(of_a, of_b, &both) &&
+           both == (in_a < in_b ? in_a : in_b) && !strcmp(a->mechanism, b->mechanism) &&
+           same_place(a, b) && a->n == b->n && a->seed == b->seed && same_command(a, b) &&
+           !strchr(row_command(a), '@');
 }
 
 static bool same_key(const ResultRow *a, const ResultRow *b)
@@ -106,6 +144,8 @@ bool row_same_point(const ResultRow *a, const ResultRow *b, bool counted)
 {
     if (a->process != b->process)
         return false;
+    if (only_new_parameters(a, b))
+        return counted || same_repeats(a, b);
     if (*a->point && *b->point)
         return !strcmp(a->point, b->point) && (counted || same_repeats(a, b));
     if (!*a->key || !*b->key)

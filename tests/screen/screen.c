@@ -8,7 +8,7 @@
  *     env NAME=VALUE | unset NAME    before start
  *     start [ARGUMENT...]            run PROGRAM
  *     key NAME...                    j C-p Up Enter Esc F1 ...
- *     type TEXT | raw BYTES          as typed; with \e escapes
+ *     type TEXT | raw BYTES          as typed; with \e and \xHH escapes
  *     wait TEXT | gone TEXT          until it is (not) on the screen, a minute at most
  *     within MS TEXT                 as wait, for which the program computes no longer than MS
  *     settle                         until the program neither writes nor works

@@ -301,10 +301,12 @@ bool send_raw(Run *r, const char *text)
     size_t count = 0;
 
     for (; *text && count < sizeof(bytes); text++) {
-        bool escape = text[0] == '\\' && text[1] == 'e';
+        bool         escape = text[0] == '\\' && text[1] == 'e';
+        unsigned int byte;
+        bool         coded = sscanf(text, "\\x%2x", &byte) == 1;
 
-        bytes[count++] = escape ? '\033' : *text;
-        text += escape;
+        bytes[count++] = escape ? '\033' : coded ? (char)byte : *text;
+        text += escape ? 1 : coded ? 3 : 0;
     }
     return send_bytes(r, bytes, count);
 }

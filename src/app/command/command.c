@@ -371,6 +371,39 @@ static void man_examples(Text *out)
     }
 }
 
+static void man_surroundings(Text *out)
+{
+    text_add(out,
+             ".SH EXIT STATUS\n0 done, 1 the run failed, 2 usage, 3 a check found a difference, "
+             "4 diff could judge the time of no point, 130 interrupted.\n.SH ENVIRONMENT\n.TP\n"
+             ".B NO_COLOR\nno colours when not empty.\n"
+             ".TP\n.B TERM, LC_ALL\nno sequences on a dumb terminal; plain ASCII on one whose "
+             "locale is not UTF-8 (files and pipes have UTF-8 everywhere).\n"
+             ".TP\n.B LINES, COLUMNS, TMPDIR, XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME, "
+             "XDG_CACHE_HOME, XDG_DATA_DIRS\nas usual; see FILES.\n"
+             ".TP\n.B ATTNSCOPE_TIMED_SECONDS\na measurement repeats a run for at least so many "
+             "seconds, if these are fewer than usual (0.2, or 0.05 without \\-\\-repeat and "
+             "\\-\\-within). For tests that read no times.\n"
+             ".TP\n.B ATTNSCOPE_SILENT_SECONDS\ncompare names each row that is done from so many "
+             "seconds on (1), where standard error is no terminal.\n"
+             ".TP\n.B ATTNSCOPE_ISA\navx2 or generic: the loops of older processors, and "
+             "OpenBLAS's kernels for them, to measure these (avx512: as when unset).\n"
+             ".TP\n.B ATTNSCOPE_CUDNN, ATTNSCOPE_WGMMA, ATTNSCOPE_GRAPHS\nways of runs on a GPU: "
+             "0 leaves one out, 1 takes it without a trial; see docs/gpu.md.\n"
+             ".TP\n.B OPENBLAS_NUM_THREADS\n1 where the number of processes is limited: OpenBLAS "
+             "starts threads that this program does not use.\n"
+             ".SH FILES\nWithout the variable a folder is that of HOME in brackets.\n"
+             ".TP\n.I $XDG_CONFIG_HOME/attnscope/init.lua (.config)\na Lua script that runs "
+             "before every command and before the explorer.\n"
+             ".TP\n.I $XDG_STATE_HOME/attnscope (.local/state)\nsessions, steps of lessons that "
+             "are done, kept messages, lines of the Lua prompt, trials of a GPU.\n"
+             ".TP\n.I $XDG_DATA_HOME/attnscope/lessons, lua (.local/share)\nlessons and scripts "
+             "of a user; lessons for all users lie in attnscope/lessons of XDG_DATA_DIRS.\n"
+             ".TP\n.I $XDG_CACHE_HOME/attnscope/shipped (.cache)\nsamples and scripts, where they "
+             "are not beside the program; if it cannot be written, "
+             "$TMPDIR/attnscope\\-UID.\n");
+}
+
 static bool docs_man(Text *out)
 {
     text_addf(out,
@@ -403,22 +436,7 @@ static bool docs_man(Text *out)
         roff(out, preset_at(i)->source);
         text_add(out, ")\n");
     }
-    text_add(out,
-             ".SH EXIT STATUS\n0 done, 1 the run failed, 2 usage, 3 a check found a difference, "
-             "4 diff could judge the time of no point, 130 interrupted.\n.SH ENVIRONMENT\n.TP\n"
-             ".B NO_COLOR\nno colours when not empty.\n"
-             ".TP\n.B TERM, LC_ALL\nno sequences on a dumb terminal; plain ASCII on one whose "
-             "locale is not UTF-8 (files and pipes have UTF-8 everywhere).\n"
-             ".TP\n.B LINES, COLUMNS, XDG_DATA_HOME, XDG_DATA_DIRS\nas usual.\n"
-             ".TP\n.B ATTNSCOPE_TIMED_SECONDS\na measurement repeats a run for at least so many "
-             "seconds, if these are fewer than usual (0.2, or 0.05 without \\-\\-repeat and "
-             "\\-\\-within). For tests that read no times.\n"
-             ".TP\n.B ATTNSCOPE_SILENT_SECONDS\ncompare names each row that is done from so many "
-             "seconds on (1), where standard error is no terminal.\n"
-             ".TP\n.B ATTNSCOPE_ISA\navx2 or generic: the loops of older processors, and "
-             "OpenBLAS's kernels for them, to measure these (avx512: as when unset).\n"
-             ".TP\n.B ATTNSCOPE_CUDNN, ATTNSCOPE_WGMMA, ATTNSCOPE_GRAPHS\nways of runs on a GPU: "
-             "0 leaves one out, 1 takes it without a trial; see docs/gpu.md.\n");
+    man_surroundings(out);
     return true;
 }
 

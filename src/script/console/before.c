@@ -1,5 +1,6 @@
 /* before.c -- scripts that run before the explorer or a command; see script.h. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -171,6 +172,22 @@ static int take_files(int *argc, char **argv, const char **files)
     return count;
 }
 
+/* What stands in it may be broken: what it does, and a way round it, are part of the message. */
+static bool run_init(ScriptHost *host, const char *init, Error *err)
+{
+    char why[sizeof(err->text)];
+    bool ok;
+
+    host->start.script.everywhere = true;
+    ok = host_run(host, init, err);
+    host->start.script.everywhere = false;
+    if (ok)
+        return true;
+    snprintf(why, sizeof(why), "%s", err->text);
+    return error_set(err, err->code, "%.390s; init.lua runs before every command: mend it, or "
+                     "leave it out with XDG_CONFIG_HOME=/nowhere", why);
+}
+
 /* init.lua (empty: none), then the files. */
 static bool run_files(ScriptHost *host, const char *init, const char *const *files, int count,
                       Error *err)
@@ -178,10 +195,8 @@ static bool run_files(ScriptHost *host, const char *init, const char *const *fil
     int  kept = output_aside(&host->start.script);
     bool ok = true;
 
-    host->start.script.everywhere = true;
     if (*init)
-        ok = host_run(host, init, err);
-    host->start.script.everywhere = false;
+        ok = run_init(host, init, err);
     for (int i = 0; ok && i < count; i++)
         ok = host_run(host, files[i], err);
     output_back(kept);
@@ -235,6 +250,17 @@ static ScriptHost *host_new(void)
     return host;
 }
 
+/* Version and help, which nothing that a script defines changes. */
+static bool needs_no_init(int argc, char **argv)
+{
+    static const char *const words[] = { "--version", "-V", "--help", "-h", "help" };
+
+    for (size_t i = 0; argc > 1 && i < sizeof(words) / sizeof(*words); i++)
+        if (!strcmp(argv[1], words[i]))
+            return true;
+    return argc == 3 && !strcmp(argv[2], "--help");
+}
+
 ScriptHost *script_load(int *argc, char **argv, Error *err)
 {
     ScriptHost *host = host_new();
@@ -247,7 +273,8 @@ ScriptHost *script_load(int *argc, char **argv, Error *err)
         error_set(err, ERR_NOMEM, "not enough memory for scripts");
         return NULL;
     }
-    find_init(&init);
+    if (!needs_no_init(*argc, argv))
+        find_init(&init);
     host->start.script.before_command = *argc > 1 && command_find(argv[1]);
     ok = count >= 0 ? run_files(host, text_str(&init), files, count, err)
                     : error_set(err, ERR_USAGE, "--lua: at most %d scripts", FILES_MOST);

@@ -86,14 +86,14 @@ lua_State *script_state_new(Script *script)
 
 /* ---- files ------------------------------------------------------------------ */
 
-/* The shipped scripts stand in scripts/lua of the source tree, in lua of an
- * installation.  NULL: not there. */
+/* The shipped scripts stand in lua of an installation, in scripts/lua of the source tree and of
+ * what is unpacked where neither is there.  NULL: not there. */
 static const char *shipped(lua_State *L, const char *name)
 {
     Session    *s = script_of(L)->session->thing;
-    const char *path = session_find_shipped(s, "scripts/lua", name);
+    const char *path = session_find_shipped(s, "lua", name);
 
-    return path ? path : session_find_shipped(s, "lua", name);
+    return path ? path : session_find_shipped(s, "scripts/lua", name);
 }
 
 /* $XDG_DATA_HOME/attnscope/lua/NAME, or "" without a home.  [-0, +1, m] */

@@ -15,8 +15,10 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "core/shortage.h"
+#include "core/utf8.h"
 #include "terminfo_direct.h"
 #include "ui/term/term.h"
 
@@ -29,6 +31,8 @@ struct TermDevice {
     TermCell        *sent; /* owned; what the screen shows */
     cchar_t         *line; /* owned; one row */
     bool             send_all, lost;
+    char             begun[4]; /* bytes of a character whose others have not come */
+    int              begun_length;
     Sequence         sequence; /* being read */
     struct timespec  heard;    /* when its last character came */
 };
@@ -163,8 +167,12 @@ static void no_screen(const char *terminal, Error *err)
                   size.ws_row, SIDE_MOST);
         return;
     }
-    error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
-              "example to xterm-256color", terminal ? terminal : "");
+    if (!terminal || !*terminal)
+        error_set(err, ERR_UNSUPPORTED, "TERM is not set, so the kind of this terminal is not "
+                  "known; set it, for example to xterm-256color");
+    else
+        error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
+                  "example to xterm-256color", terminal);
 }
 
 static bool open_screen(Term *term, const Capability *can, Error *err)
@@ -482,8 +490,38 @@ static uint32_t key_of_character(wint_t code)
     return code == 8 ? K_BACK : (uint32_t)code;
 }
 
+/* True with the character that `byte` ends.  What a terminal sends is UTF-8, as names of files are,
+ * whatever the locale says; a locale of single bytes has its own.  Malformed bytes are dropped. */
+static bool take_byte(struct TermDevice *d, int byte, wint_t *code)
+{
+    wint_t   own = MB_CUR_MAX == 1 ? btowc(byte) : WEOF;
+    uint32_t whole;
+
+    if (d->begun_length && !utf8_continues((char)byte))
+        d->begun_length = 0;
+    d->begun[d->begun_length++] = (char)byte;
+    if (own == WEOF && utf8_decode(d->begun, (size_t)d->begun_length, &whole))
+        own = whole;
+    if (own != WEOF || d->begun_length == (int)sizeof(d->begun))
+        d->begun_length = 0;
+    *code = own;
+    return own != WEOF;
+}
+
+/* As get_wch, which takes up to 15 more keys after a byte that is none of the locale's. */
+static int next_character(struct TermDevice *d, wint_t *code)
+{
+    int byte;
+
+    while ((byte = getch()) != ERR && byte < KEY_MIN)
+        if (take_byte(d, byte, code))
+            return OK;
+    *code = (wint_t)byte;
+    return byte == ERR ? ERR : KEY_CODE_YES;
+}
+
 /* The rest of "ESC [ < button ; column ; row M"; false: something else. */
-static bool read_mouse(Event *event)
+static bool read_mouse(struct TermDevice *d, Event *event)
 {
     int numbers[3] = { 0 }, field = 0, button;
 
@@ -491,7 +529,7 @@ static bool read_mouse(Event *event)
         wint_t code;
 
         timeout(20);
-        if (get_wch(&code) == ERR)
+        if (next_character(d, &code) == ERR)
             break;
         if (code >= '0' && code <= '9') {
             numbers[field] = numbers[field] % 100000 * 10 + (int)(code - '0');
@@ -567,7 +605,7 @@ static bool fell_silent(struct TermDevice *d)
 static uint32_t take_escape(struct TermDevice *d)
 {
     wint_t first, next;
-    int    status = get_wch(&first);
+    int    status = next_character(d, &first);
 
     if (status == ERR)
         return K_ESCAPE;
@@ -580,7 +618,7 @@ static uint32_t take_escape(struct TermDevice *d)
         return K_ESCAPE;
     }
     timeout(SEQUENCE_NEXT); /* "Esc" and then "[" typed are two keys */
-    status = get_wch(&next);
+    status = next_character(d, &next);
     nodelay(stdscr, TRUE);
     if (status == OK) {
         fell_silent(d);
@@ -613,14 +651,14 @@ bool term_event(Term *term, Event *event)
     }
     if (event_of_signals(term, event))
         return true;
-    while ((status = get_wch(&code)) != ERR) {
+    while ((status = next_character(term->device, &code)) != ERR) {
         *event = (Event){ .kind = EVENT_KEY };
         if (status != KEY_CODE_YES) {
             event->key = take_character(term->device, code);
         } else {
             term->device->sequence.state = 0;
             event->key = code == MOUSE_CODE ? 0 : key_of_curses(code);
-            if (code == MOUSE_CODE && read_mouse(event))
+            if (code == MOUSE_CODE && read_mouse(term->device, event))
                 return true;
         }
         if (event->key)

@@ -191,9 +191,10 @@ TEST(rows_are_sorted_by_series)
 
 /* ---- the identity of a point -------------------------------------------------- */
 
-#define POINT(more)                                                                                \
-    "{" more "\"mechanism\":\"full\",\"params\":{},\"n\":8,\"seed\":0,\"threads\":1,"             \
-    "\"source\":\"x.npz\",\"status\":\"OK\"}\n"
+#define WITH(params, more)                                                                         \
+    "{" more "\"mechanism\":\"full\",\"params\":{" params "},\"n\":8,\"seed\":0,"                  \
+    "\"threads\":1,\"source\":\"x.npz\",\"status\":\"OK\"}\n"
+#define POINT(more) WITH("", more)
 #define KEYS(key, point) "\"key\":\"" key "@1\",\"point\":\"" point "\","
 #define RUN(options)     "\"command\":\"run full " options " --json\","
 #define INPUT(sha)       "\"input_sha256\":\"" sha "\","
@@ -219,6 +220,24 @@ static const struct {
       true, false },
     { POINT("\"key\":\"k@1\"," INPUT("aa") RUN("--repeat=1")),
       POINT("\"key\":\"l@1\"," INPUT("bb") RUN("--repeat=2")), false, false },
+    /* a version that added a parameter */
+    { WITH("\"a\":1", KEYS("k", "p") RUN("--n=8")),
+      WITH("\"a\":1,\"b\":0", KEYS("l", "q") RUN("--n=8")), true, true },
+    { WITH("\"a\":1,\"b\":0", "\"key\":\"k@1\"," RUN("--n=8 --mem=5")),
+      WITH("\"a\":1", KEYS("l", "q") RUN("--n=8")), true, true },
+    { WITH("\"a\":1", KEYS("k", "p") RUN("--repeat=1")),
+      WITH("\"a\":1,\"b\":0", KEYS("l", "q") RUN("--repeat=2")), true, false },
+    /* another value, another command, another file, other parameters in each */
+    { WITH("\"a\":1", KEYS("k", "p") RUN("--n=8")),
+      WITH("\"a\":2,\"b\":0", KEYS("l", "q") RUN("--n=8")), false, false },
+    { WITH("\"a\":1", KEYS("k", "p") RUN("--n=8")),
+      WITH("\"a\":1,\"b\":3", KEYS("l", "q") RUN("--n=8 -p b=3")), false, false },
+    { WITH("\"a\":1", KEYS("k", "p") RUN("-p w=@w.npy")),
+      WITH("\"a\":1,\"b\":0", KEYS("l", "q") RUN("-p w=@w.npy")), false, false },
+    { WITH("\"a\":1,\"c\":0", KEYS("k", "p") RUN("--n=8")),
+      WITH("\"a\":1,\"b\":0,\"d\":0", KEYS("l", "q") RUN("--n=8")), false, false },
+    { WITH("\"a\":1", KEYS("k", "p") RUN("--n=8") INPUT("aa")),
+      WITH("\"a\":1,\"b\":0", KEYS("l", "q") RUN("--n=8") INPUT("bb")), false, false },
 };
 
 TEST(a_point_is_what_is_measured)

@@ -206,6 +206,28 @@ TEST_AFTER(refusals_say_why, setup)
                    "attempt to yield");
 }
 
+TEST_AFTER(a_broken_first_script_keeps_neither_help_nor_version, setup)
+{
+    static const char *const asked[][4] = { { "attnscope", "--version" }, { "attnscope", "--help" },
+                                            { "attnscope", "help", "run" },
+                                            { "attnscope", "run", "--help" } };
+    Line line;
+
+    write_script("attnscope/init.lua", "error 'on purpose'");
+    for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+        load(&line, asked[i]);
+        assert_null(line.host);
+        CHECK(line.err.code == ERR_NONE, "%s: %s", asked[i][1], line.err.text);
+    }
+    expect_refusal((const char *const[]){ "attnscope", "list", NULL }, ERR_SCRIPT,
+                   "init.lua:1: on purpose; init.lua runs before every command");
+    expect_refusal((const char *const[]){ "attnscope", "list", NULL }, ERR_SCRIPT,
+                   "leave it out with XDG_CONFIG_HOME=/nowhere");
+    write_script("a.lua", "error 'of an option'");
+    expect_refusal((const char *const[]){ "attnscope", "--version", "--lua", "a.lua", NULL },
+                   ERR_SCRIPT, "of an option");
+}
+
 TEST_AFTER(a_first_script_that_is_a_pipe_is_left_alone, setup)
 {
     Line  line;
