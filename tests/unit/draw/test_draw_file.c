@@ -734,7 +734,7 @@ TEST(an_svg_that_cannot_begin_leaves_nothing)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Whether what is allocated from here on counts as a leak, under a sanitizer that looks for them. */
+/* Whether what is allocated from here on counts as a leak, if a sanitizer looks for them. */
 static void count_leaks(bool counted)
 {
     void *found = dlsym(RTLD_DEFAULT, counted ? "__lsan_enable" : "__lsan_disable");
@@ -745,7 +745,7 @@ static void count_leaks(bool counted)
         set();
 }
 
-/* So many pixels have no room anywhere.  The page of a PDF that fails stays (canvas.c, drop_page). */
+/* So many pixels have no room anywhere.  The page of a PDF that fails stays (drop_page). */
 TEST(an_image_too_large_for_memory_says_so)
 {
     static const Rgb one = { 0, 0, 0 };
