@@ -510,7 +510,7 @@ def table():
         Case("nsa", nsa, dict(cmp_block=32, cmp_stride=16, sel_block=64, topk=16, first=1, last=2,
                               window=512), three_gates, causal=True, claim=2, check_wide=True),
         Case("snapkv", snapkv, dict(observation=32, keep=992, kernel=5, per="head"), causal=True,
-             check_wide=True, check_n=2048, **quadratic),
+             check_wide=True, check_n=2048, floor=1.0, **quadratic), # mostly exact attention
         Case("vertical-slash", vertical_slash, dict(last_q=64, vertical=64, slash=64, keep_first=4,
                                                     keep_recent=16), causal=True, check_wide=True),
         Case("h2o", h2o, dict(heavy=128, recent=128), causal=True, check_wide=True),
