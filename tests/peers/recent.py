@@ -138,7 +138,7 @@ def nsa(a, p, t):
         hidden = ends > torch.arange(first, end)[:, None]
         scores = (a.q[:, first:end] @ k.transpose(1, 2)).mul_(SCALE).masked_fill_(hidden, -math.inf)
         weights = torch.softmax(scores, -1).nan_to_num_(0)
-        padded = F.pad(weights, (width - 1, width - 1 + n // stride - k.shape[1] - width + 1))
+        padded = F.pad(weights, (width - 1, n // stride - k.shape[1]))
         cells = sum(padded[..., x:x + n // stride] for x in range(width))
         return weights @ v, cells.unflatten(-1, (-1, size // stride)).sum(-1)
 

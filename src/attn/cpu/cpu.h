@@ -146,12 +146,12 @@ void cpu_features_top(Run *r, const Tensor *x, const Tensor *w, const FeatureMap
                       Tensor *top);
 void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
 /* Rows of features in float, made where they are read. */
-#define FEATURE_ROWS 128 /* to make at once: so many are the same bits from wherever they begin */
+#define FEATURE_ROWS 128 /* that are made at once */
 typedef struct FeatureRows {
     const Kernel     *kernel;
     const Tensor     *x, *w;
     const FeatureMap *map;
-    const double     *top; /* [h][top_step], of each head the first one: c of it; or NULL */
+    const double     *top; /* [h top_step]: c of head t at t top_step; NULL: of each row, or none */
     int64_t           top_step;
     int64_t           h, d, m, f; /* heads, numbers of a row, directions, features */
     float            *turned;     /* [1 or h][d][m] directions as columns, or NULL */

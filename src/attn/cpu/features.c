@@ -17,14 +17,13 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
-#define ROWS FEATURE_ROWS
 #define PRODUCT_MOST (1 << 17) /* numbers of directions that stay in the second-level cache */
 
 typedef struct Job {
     FeatureRows rows;
     Run        *run;
     Tensor     *y;    /* NULL: only the maxima are wanted */
-    float      *work; /* [workers][ROWS][m], without y */
+    float      *work; /* [workers][FEATURE_ROWS][m], without y */
     int64_t     h, n, blocks;
     bool        projected; /* y holds u, from the first pass */
     double     *top;       /* [h][blocks], then [h][0] for the head */
@@ -63,7 +62,7 @@ static bool is_plain(FeatureKind kind)
 
 static void map_plain_row(const FeatureRows *f, int64_t head, int64_t i, float *y)
 {
-    const float *x = tensor_row_f32(f->x, head, f->h, i);
+    const float *x = features_row(f, head, i);
 
     switch (f->map->kind) {
     case FEATURE_ELU:
@@ -293,10 +292,10 @@ static void measure_item(void *context, int64_t item, int worker)
 {
     const Job         *job = context;
     const FeatureRows *f = &job->rows;
-    int64_t            head = item / job->blocks, first = item % job->blocks * ROWS;
-    int64_t            rows = min_i64(ROWS, job->n - first);
+    int64_t            head = item / job->blocks, first = item % job->blocks * FEATURE_ROWS;
+    int64_t            rows = min_i64(FEATURE_ROWS, job->n - first);
     float             *u = job->y ? features_out(job, head, first)
-                                  : job->work + worker * ROWS * f->f;
+                                  : job->work + worker * FEATURE_ROWS * f->f;
     double             top = -(double)INFINITY;
 
     if (job->projected)
@@ -310,8 +309,8 @@ static void measure_item(void *context, int64_t item, int worker)
 static void map_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
-    int64_t    head = item / job->blocks, first = item % job->blocks * ROWS;
-    int64_t    rows = min_i64(ROWS, job->n - first);
+    int64_t    head = item / job->blocks, first = item % job->blocks * FEATURE_ROWS;
+    int64_t    rows = min_i64(FEATURE_ROWS, job->n - first);
     float     *y = features_out(job, head, first);
 
     (void)worker;
@@ -338,10 +337,10 @@ void cpu_features_top(Run *r, const Tensor *x, const Tensor *w, const FeatureMap
     ArenaMark mark = arena_mark(r->arena);
     int64_t   m = w->shape[1];
     Job       job = { .run = r, .h = top->shape[0], .n = x->shape[1], .projected = true,
-                      .blocks = ceil_div(x->shape[1], ROWS) };
+                      .blocks = ceil_div(x->shape[1], FEATURE_ROWS) };
 
     job.top = cpu_scratch(r, job.h, job.blocks * (int64_t)sizeof(double));
-    job.work = cpu_scratch(r, threads_count(r->threads), ROWS * m * (int64_t)sizeof(float));
+    job.work = cpu_scratch(r, threads_count(r->threads), FEATURE_ROWS * m * (int64_t)sizeof(float));
     if (job.top && job.work && cpu_features_begin(r, x, w, map, job.h, m, &job.rows)) {
         measure(&job);
         for (int64_t head = 0; head < job.h; head++)
@@ -355,11 +354,15 @@ void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
 {
     ArenaMark mark;
     Job       job = { .run = r, .y = y, .h = y->shape[0], .n = y->shape[1],
-                      .blocks = ceil_div(y->shape[1], ROWS) };
+                      .blocks = ceil_div(y->shape[1], FEATURE_ROWS) };
     bool      trig = map->kind == FEATURE_TRIG, top;
 
-    if (y->dtype == DT_F64 || map->kind == FEATURE_COLUMN_SOFTMAX) {
-        y->dtype == DT_F64 ? cpu_features_wide(r, x, w, map, keys, y) : column_softmax(r, x, y);
+    if (y->dtype == DT_F64) {
+        cpu_features_wide(r, x, w, map, keys, y);
+        return;
+    }
+    if (map->kind == FEATURE_COLUMN_SOFTMAX) {
+        column_softmax(r, x, y);
         return;
     }
     mark = arena_mark(r->arena);

@@ -229,7 +229,7 @@ static int best_stack(Sheet *sheet)
     bool   page = sheet->free_width &&
                 sheet->width == (int)lround(sheet->style.theme->page * sheet->style.dpi);
     int    best = 0;
-    double least;
+    double least, wider;
 
     guess_words(sheet, 1);
     least = area_of(sheet, 0);
@@ -241,9 +241,10 @@ static int best_stack(Sheet *sheet)
             least = area;
         }
     }
-    if (leaves_one(sheet) && area_of(sheet, WIDER_ROWS) < WORTH * least) {
+    wider = leaves_one(sheet) ? area_of(sheet, WIDER_ROWS) : HUGE_VAL;
+    if (wider < WORTH * least) {
         best = WIDER_ROWS;
-        least = area_of(sheet, WIDER_ROWS);
+        least = wider;
     }
     if (page && sheet->figure->count <= COLUMN_MOST && area_of(sheet, ONE_COLUMN) < least)
         best = ONE_COLUMN;
@@ -255,4 +256,3 @@ bool sheet_arrange(Sheet *sheet, Error *err)
 {
     return arrange_with(sheet, mixes_strips(sheet) ? best_stack(sheet) : 0, err);
 }
-

@@ -2,8 +2,8 @@
  *
  *     S = sum_j fk_j^T v_j,  z = sum_j fk_j,  out_i = fq_i S / divisor(fq_i . z)
  *
- * with the sums over all keys, or over j <= i when causal.  Factorised: panels
- * of keys in f32, added in double, then tiles of queries times the state.
+ * with the sums over all keys, or over j <= i when causal.  Factorised: products
+ * of FEATURE_ROWS keys in f32, added in double, then queries times the state.
  * Recurrent: token by token.  Chunked: chunk by chunk.  Matrix: all weights.
  * z is always in double.  Slices and blocks have fixed sizes: threads change no
  * bit.
@@ -44,7 +44,7 @@ typedef struct Rows {
     int64_t      ld;
 } Rows;
 
-/* made [rows][f]: room for them */
+/* made [rows][f]: where they are put that lie nowhere */
 static Rows features_of(const Job *job, const Tensor *f, const FeatureRows *source, int64_t head,
                         int64_t first, int64_t rows, float *made)
 {
@@ -64,7 +64,7 @@ static Rows fk_of(const Job *job, int64_t head, int64_t first, int64_t rows, flo
     return features_of(job, &job->in->fk, &job->keys, head, first, rows, made);
 }
 
-/* Floats that a worker has for so many rows of one of them. */
+/* Floats that so many rows of f take where they are made; 0: they lie in memory. */
 static int64_t room_for(const Job *job, const Tensor *f, int64_t rows)
 {
     return f->data ? 0 : round_up_to(rows * job->f, LANES);
@@ -123,7 +123,8 @@ static void finish_row(const Job *job, int64_t head, int64_t i, const float *fq,
 
 /* ---- the state over all keys ------------------------------------------------ */
 
-/* part [f][lda] = the part of the state from keys [j, j + keys), keys <= FEATURE_ROWS. */
+/* Adds keys [j, j + keys), keys <= FEATURE_ROWS, to the state and to z; part [f][lda]: room for
+ * what they add to the state. */
 static void add_keys(const Job *job, int64_t head, int64_t j, int64_t keys, Rows fk, float *part,
                      double *state, double *z)
 {
