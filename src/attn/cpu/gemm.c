@@ -146,14 +146,44 @@ static void gemm_item_wide(void *context, int64_t item, int worker)
     }
 }
 
+/* One row of floats a head, which is multiplied sooner than its factors are widened and packed. */
+static bool is_row(const Job *job)
+{
+    return job->c->shape[1] == 1 && !job->ta && job->a->dtype == DT_F32 &&
+           job->b->dtype == DT_F32 && job->beta == 0 && !threads_of(job);
+}
+
+static void gemm_rows(const Job *job)
+{
+    const Kernel *kernel = kernel_at(0);
+    int64_t       h = job->c->shape[0], cols = job->c->shape[2], inner = job->a->shape[2];
+    double       *row = cpu_scratch(job->run, inner, sizeof(*row));
+
+    for (int64_t head = 0; row && head < h; head++) {
+        const float *b = tensor_head(job->b, head, h);
+        double      *c = tensor_f64(job->c) + head * job->c->stride[0];
+
+        floats_widen(DT_F32, tensor_head(job->a, head, h), 0, inner, row);
+        memset(c, 0, (size_t)cols * sizeof(*c));
+        if (job->tb)
+            kernel->dots_wide(row, b, job->b->stride[1], cols, inner, c);
+        else
+            kernel->mix_wide(row, b, job->b->stride[1], inner, cols, c);
+        kernel->scale64(c, cols, job->alpha);
+    }
+}
+
 static void gemm_wide(Job *job)
 {
     Run      *r = job->run;
     ArenaMark mark = arena_mark(r->arena);
     int64_t   tiles = job->c->shape[0] * job->blocks * ceil_div(job->c->shape[2], TILE_COLS);
 
-    job->work = cpu_scratch(r, threads_count(r->threads) * TILE_INNER,
-                            (GEMM_ROWS + TILE_COLS) * (int64_t)sizeof(double));
+    if (is_row(job))
+        gemm_rows(job);
+    else
+        job->work = cpu_scratch(r, threads_count(r->threads) * TILE_INNER,
+                                (GEMM_ROWS + TILE_COLS) * (int64_t)sizeof(double));
     if (job->work)
         threads_run(threads_of(job), tiles, gemm_item_wide, job);
     arena_release(r->arena, mark);

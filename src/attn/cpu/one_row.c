@@ -25,7 +25,7 @@ typedef struct OneRow {
     int64_t   *first; /* [lists] where keys are neighbours, their first; else NULL */
     int32_t   *key;   /* of neighbours 0, 1, 2, ... */
     float     *q;     /* [h][d] scaled */
-    float     *s;     /* [workers][2][STEP_KEYS] */
+    float     *s;     /* [workers][STEP_KEYS] */
     float     *max, *sum; /* [h][slices] */
     double    *weight;    /* [slices] of the head that is joined */
     float     *acc;   /* [h][slices][lda] */
@@ -124,7 +124,7 @@ static bool one_row_init(OneRow *o)
 
     o->lda = round_up_to(job->e, LANES);
     o->q = cpu_scratch(job->run, job->h, job->d * size);
-    o->s = cpu_scratch(job->run, threads_count(job->run->threads), 2 * STEP_KEYS * size);
+    o->s = cpu_scratch(job->run, threads_count(job->run->threads), STEP_KEYS * size);
     o->max = cpu_scratch(job->run, parts, size);
     o->sum = arena_zalloc(job->run->arena, parts, size);
     o->weight = cpu_scratch(job->run, o->slices, sizeof(*o->weight));
@@ -137,19 +137,16 @@ static bool one_row_init(OneRow *o)
     return o->q && o->s && o->max && o->sum && o->weight && o->acc;
 }
 
-/* `heads` scores, one head or two that see the same keys, become weights; factors of what they have
- * mixed. */
-static void weigh_keys(const OneRow *o, int64_t heads, int64_t part, int64_t count, float *s,
-                       float *factor)
+/* Scores become weights; the factor of what was mixed before. */
+static float weigh_keys(const OneRow *o, int64_t part, int64_t count, float *s)
 {
     int64_t padded = round_up_to(count, TILE_KEYS);
+    float   factor;
 
-    for (int64_t t = 0; t < heads; t++, s += STEP_KEYS, part += o->slices) {
-        for (int64_t x = count; x < padded; x++)
-            s[x] = -INFINITY;
-        o->job->kernel->softmax(s, padded, 1, padded, NULL, o->max + part, o->sum + part,
-                                factor + t);
-    }
+    for (int64_t x = count; x < padded; x++)
+        s[x] = -INFINITY;
+    o->job->kernel->softmax(s, padded, 1, padded, NULL, o->max + part, o->sum + part, &factor);
+    return factor;
 }
 
 /* Some listed keys join the part's softmax and sums. */
@@ -158,33 +155,34 @@ static void take_keys(const OneRow *o, Worker *w, int64_t head, int64_t slice, L
     const Job    *job = o->job;
     const Tensor *k = &job->in->k, *v = &job->in->v;
     int64_t       part = head * o->slices + slice;
-    float         factor, *acc = o->acc + part * o->lda;
+    float        *acc = o->acc + part * o->lda;
 
     job->kernel->dots(o->q + head * job->d, tensor_row_f32(k, head, job->h, l.base), k->stride[1],
                       l.key, l.count, job->d, s);
     if (job->has_terms)
         terms_add_list(&w->terms, head, 0, l.key, l.count, s);
-    weigh_keys(o, 1, part, l.count, s, &factor);
     job->kernel->mix_row(s, tensor_row_f32(v, head, job->h, l.base), v->stride[1], l.key, l.count,
-                         job->e, factor, acc);
+                         job->e, weigh_keys(o, part, l.count, s), acc);
     if (w->terms.value)
         terms_mix_list(&w->terms, head, 0, l.key, l.count, s, acc);
 }
 
 /* The same for head and head + 1, which see the same keys. */
-static void take_pair(const OneRow *o, int64_t head, int64_t slice, Listed l, float *s)
+static void take_pair(const OneRow *o, int64_t head, int64_t slice, Listed l)
 {
     const Job    *job = o->job;
     const Tensor *k = &job->in->k, *v = &job->in->v;
     int64_t       part = head * o->slices + slice;
-    float         factor[2];
+    PairAttend    pair = {
+        .q = o->q + head * job->d, .ldq = job->d,
+        .k = tensor_row_f32(k, head, job->h, l.base), .ldk = k->stride[1],
+        .v = tensor_row_f32(v, head, job->h, l.base), .ldv = v->stride[1],
+        .keys = o->first ? NULL : l.key, .count = l.count, .d = job->d, .e = job->e,
+        .max = o->max + part, .sum = o->sum + part, .ldm = o->slices,
+        .acc = o->acc + part * o->lda, .lda = o->slices * o->lda,
+    };
 
-    job->kernel->dots_pair(o->q + head * job->d, job->d, tensor_row_f32(k, head, job->h, l.base),
-                           k->stride[1], l.key, l.count, job->d, s, STEP_KEYS);
-    weigh_keys(o, 2, part, l.count, s, factor);
-    job->kernel->mix_row_pair(s, STEP_KEYS, tensor_row_f32(v, head, job->h, l.base), v->stride[1],
-                              l.key, l.count, job->e, factor, o->acc + part * o->lda,
-                              o->slices * o->lda);
+    job->kernel->pair(&pair);
 }
 
 /* Heads [first, end) of one head of k take keys from place x of their lists on. */
@@ -201,7 +199,7 @@ static void take_step(const OneRow *o, Worker *w, int64_t first, int64_t end, in
         w->cells += (double)l.count;
         if (pairs && head + 1 < end) {
             w->cells += (double)l.count;
-            take_pair(o, head++, slice, l, s);
+            take_pair(o, head++, slice, l);
         } else {
             take_keys(o, w, head, slice, l, s);
         }
@@ -215,7 +213,7 @@ static void slice_item(void *context, int64_t item, int worker)
     Worker    *w = &job->workers[worker];
     int64_t    h_kv = job->in->k.shape[0], shared = item / o->slices, slice = item % o->slices;
     int64_t    first = ceil_div(shared * job->h, h_kv), end = ceil_div((shared + 1) * job->h, h_kv);
-    float     *s = o->s + worker * 2 * STEP_KEYS;
+    float     *s = o->s + worker * STEP_KEYS;
     double     before = w->cells;
 
     for (int64_t x = slice * SLICE_KEYS; x < (slice + 1) * SLICE_KEYS && !cpu_cancelled(job->run);

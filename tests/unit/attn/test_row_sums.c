@@ -304,19 +304,19 @@ TEST(rows_of_a_token_are_gated_by_the_product)
 #define SOME 13     /* keys */
 
 /* Rows of keys in an order of their own, and numbers for them. */
-typedef struct PairCase {
-    float   q[2 * WIDE_ROW], k[SOME * WIDE_ROW], w[2 * SOME];
+typedef struct RowCase {
+    float   q[WIDE_ROW], k[SOME * WIDE_ROW], w[SOME];
     int32_t key[SOME];
-} PairCase;
+} RowCase;
 
-static PairCase *pair_case(void)
+static RowCase *row_case(void)
 {
-    static PairCase c;
-    Rng             rng = rng_named(4, "pair");
+    static RowCase c;
+    Rng             rng = rng_named(4, "rows");
 
-    rng_fill_normal(&rng, c.q, 2 * WIDE_ROW, 1);
+    rng_fill_normal(&rng, c.q, WIDE_ROW, 1);
     rng_fill_normal(&rng, c.k, SOME * WIDE_ROW, 1);
-    rng_fill_normal(&rng, c.w, 2 * SOME, 1);
+    rng_fill_normal(&rng, c.w, SOME, 1);
     for (int x = 0; x < SOME; x++)
         c.key[x] = x * 5 % SOME;
     return &c;
@@ -331,25 +331,22 @@ static double product_of(const float *x, const float *y, int64_t count)
     return sum;
 }
 
-/* In every kernel and of any width: scores of one row and of two, and the largest square. */
-TEST(rows_score_keys_alone_and_in_pairs)
+/* In every kernel and of any width: scores of keys, and the largest square. */
+TEST(rows_score_keys)
 {
-    const PairCase *c = pair_case();
+    const RowCase *c = row_case();
 
     for (int x = 0; kernel_at(x); x++)
         for (int64_t d = 1; d <= WIDE_ROW; d += 4) {
-            float  one[SOME], two[2 * SOME], near[SOME], most;
+            float  one[SOME], near[SOME], most;
             double square = 0;
 
             kernel_at(x)->dots(c->q, c->k, WIDE_ROW, c->key, SOME, d, one);
-            kernel_at(x)->dots_pair(c->q, WIDE_ROW, c->k, WIDE_ROW, c->key, SOME, d, two, SOME);
             most = kernel_at(x)->dots_squares(c->q, c->k, WIDE_ROW, SOME, d, near);
             for (int j = 0; j < SOME; j++) {
                 const float *k = c->k + c->key[j] * WIDE_ROW;
 
                 CHECK_NEAR(one[j], product_of(c->q, k, d), 1e-5);
-                CHECK_NEAR(two[j], product_of(c->q, k, d), 1e-5);
-                CHECK_NEAR(two[SOME + j], product_of(c->q + WIDE_ROW, k, d), 1e-5);
                 CHECK_NEAR(near[c->key[j]], product_of(c->q, k, d), 1e-5);
                 square = fmax(square, product_of(k, k, d));
             }
@@ -359,32 +356,141 @@ TEST(rows_score_keys_alone_and_in_pairs)
 }
 
 /* The same of sums. */
-TEST(rows_mix_values_alone_and_in_pairs)
+TEST(rows_mix_values)
 {
-    const PairCase *c = pair_case();
-    const float     factor[2] = { 0.5f, 2 };
+    const RowCase *c = row_case();
 
     for (int x = 0; kernel_at(x); x++)
         for (int64_t e = 1; e <= WIDE_ROW; e += 4) {
-            float one[WIDE_ROW + LANES], two[2 * (WIDE_ROW + LANES)];
+            float one[WIDE_ROW + LANES];
 
-            for (int64_t t = 0; t < 2 * (WIDE_ROW + LANES); t++)
-                two[t] = one[t % (WIDE_ROW + LANES)] = 3;
-            kernel_at(x)->mix_row(c->w, c->k, WIDE_ROW, c->key, SOME, e, factor[0], one);
-            kernel_at(x)->mix_row_pair(c->w, SOME, c->k, WIDE_ROW, c->key, SOME, e, factor, two,
-                                       WIDE_ROW + LANES);
+            for (int64_t t = 0; t < WIDE_ROW + LANES; t++)
+                one[t] = 3;
+            kernel_at(x)->mix_row(c->w, c->k, WIDE_ROW, c->key, SOME, e, 0.5f, one);
             for (int64_t t = 0; t < e; t++) {
-                double sum[2] = { 1.5, 6 };
+                double sum = 1.5;
 
                 for (int j = 0; j < SOME; j++)
-                    for (int i = 0; i < 2; i++)
-                        sum[i] += (double)c->w[i * SOME + j] *
-                                  (double)c->k[c->key[j] * WIDE_ROW + t];
-                CHECK_NEAR(one[t], sum[0], 1e-5);
-                CHECK_NEAR(two[t], sum[0], 1e-5);
-                CHECK_NEAR(two[WIDE_ROW + LANES + t], sum[1], 1e-5);
+                    sum += (double)c->w[j] * (double)c->k[c->key[j] * WIDE_ROW + t];
+                CHECK_NEAR(one[t], sum, 1e-5);
             }
         }
+}
+
+/* ---- two queries that take the same keys ----------------------------------------- */
+
+#define PAIR_ROWS 41 /* keys: whole steps of every kernel, and a part */
+
+typedef struct Pair {
+    float   q[2 * WIDE_ROW], k[PAIR_ROWS * WIDE_ROW], v[PAIR_ROWS * WIDE_ROW];
+    float   max[2], sum[2], acc[2 * (WIDE_ROW + LANES)];
+    int32_t key[PAIR_ROWS];
+} Pair;
+
+static Pair *pair_new(uint64_t seed)
+{
+    static Pair p;
+    Rng         rng = rng_named(seed, "pair");
+
+    memset(&p, 0, sizeof(p));
+    rng_fill_normal(&rng, p.q, 2 * WIDE_ROW, 1);
+    rng_fill_normal(&rng, p.k, PAIR_ROWS * WIDE_ROW, 1);
+    rng_fill_normal(&rng, p.v, PAIR_ROWS * WIDE_ROW, 1);
+    for (int x = 0; x < 2 * WIDE_ROW; x++)
+        p.q[x] *= 0.3f;
+    for (int x = 0; x < PAIR_ROWS; x++)
+        p.key[x] = x * 6 % PAIR_ROWS;
+    p.max[0] = p.max[1] = -INFINITY;
+    return &p;
+}
+
+/* Keys [first, end) of the list, or of the rows themselves. */
+static void pair_take(Pair *p, const Kernel *kernel, bool listed, int first, int end, int64_t d,
+                      int64_t e)
+{
+    int64_t    from = listed ? 0 : (int64_t)first * WIDE_ROW;
+    PairAttend taken = { .q = p->q, .ldq = WIDE_ROW, .k = p->k + from, .v = p->v + from,
+                         .ldk = WIDE_ROW, .ldv = WIDE_ROW, .keys = listed ? p->key + first : NULL,
+                         .count = end - first, .d = d, .e = e, .max = p->max, .sum = p->sum,
+                         .ldm = 1, .acc = p->acc, .lda = WIDE_ROW + LANES };
+
+    kernel->pair(&taken);
+}
+
+/* acc / sum, the largest score and the sum, against double, over the first `count` keys. */
+static void pair_holds(const Pair *p, bool listed, int count, int64_t d, int64_t e)
+{
+    for (int i = 0; i < 2; i++) {
+        double s[PAIR_ROWS], top = -(double)INFINITY, sum = 0;
+
+        for (int j = 0; j < count; j++) {
+            s[j] = product_of(p->q + i * WIDE_ROW,
+                              p->k + (listed ? p->key[j] : j) * WIDE_ROW, d);
+            top = fmax(top, s[j]);
+        }
+        for (int j = 0; j < count; j++)
+            sum += s[j] = exp2(s[j] - top);
+        CHECK_NEAR(p->max[i], top, 1e-5);
+        CHECK_NEAR(p->sum[i], sum, 1e-5);
+        for (int64_t t = 0; t < e; t++) {
+            double mixed = 0;
+
+            for (int j = 0; j < count; j++)
+                mixed += s[j] * (double)p->v[(listed ? p->key[j] : j) * WIDE_ROW + t];
+            CHECK_NEAR(p->acc[i * (WIDE_ROW + LANES) + t], mixed, 2e-5); /* of some forty terms */
+        }
+    }
+}
+
+/* In every kernel, of any width, of listed keys and of neighbours, fetched ahead and not. */
+TEST(two_queries_take_keys_as_a_softmax_does)
+{
+    for (int x = 0; kernel_at(x); x++)
+        for (int64_t d = 1; d <= WIDE_ROW; d += 4)
+            for (int way = 0; way < 4; way++) {
+                Pair   *p = pair_new(4);
+                int64_t e = WIDE_ROW - d + 1;
+
+                kernel_fetches = way & 1;
+                pair_take(p, kernel_at(x), way & 2, 0, PAIR_ROWS, d, e);
+                pair_holds(p, way & 2, PAIR_ROWS, d, e);
+            }
+}
+
+/* What was taken before is scaled when a larger score comes, and not when none does. */
+TEST(two_queries_take_keys_in_turns)
+{
+    for (int x = 0; kernel_at(x); x++)
+        for (int cut = 0; cut <= PAIR_ROWS; cut++)
+            for (int listed = 0; listed < 2; listed++) {
+                Pair *p = pair_new(5 + (uint64_t)cut);
+
+                pair_take(p, kernel_at(x), listed, 0, cut, 64, 64);
+                pair_take(p, kernel_at(x), listed, cut, PAIR_ROWS, 64, 64);
+                pair_holds(p, listed, PAIR_ROWS, 64, 64);
+            }
+}
+
+/* A score that is no number is one of its own query; scores of -inf have no weight. */
+TEST(two_queries_take_keys_that_are_no_numbers)
+{
+    for (int x = 0; kernel_at(x); x++) {
+        Pair *p = pair_new(6);
+
+        p->q[WIDE_ROW] = NAN;
+        p->k[3 * WIDE_ROW] = -INFINITY;
+        p->q[0] = 1;
+        pair_take(p, kernel_at(x), false, 0, PAIR_ROWS, 8, 8);
+        assert_true(isnan(p->sum[1]) && isnan(p->acc[WIDE_ROW + LANES]));
+        assert_false(isnan(p->sum[0]) || isnan(p->acc[0]));
+        p = pair_new(6);
+        p->q[0] = p->q[WIDE_ROW] = 1;
+        for (int j = 0; j < PAIR_ROWS; j++)
+            p->k[j * WIDE_ROW] = -INFINITY;
+        pair_take(p, kernel_at(x), false, 0, PAIR_ROWS, 8, 8);
+        assert_true(p->sum[0] == 0 && p->sum[1] == 0 && p->acc[0] == 0);
+        assert_true(isinf(p->max[0]) && p->max[0] < 0);
+    }
 }
 
 /* NaN in any key is NaN of the squares. */

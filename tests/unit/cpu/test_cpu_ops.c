@@ -46,6 +46,39 @@ TEST(gemm)
             check_gemm(sizes[x][0], sizes[x][1], sizes[x][2], turned & 1, turned & 2);
 }
 
+/* c in double, 0.5 a b + beta c, where a is heads of one row or of more. */
+static void check_gemm_wide(int64_t rows, int64_t cols, int64_t inner, bool tb, double beta)
+{
+    Fixture f = fixture_new(2, 3);
+    Tensor  a = fixture_normal(&f, 4, rows, inner, 1);
+    Tensor  b = fixture_normal(&f, 2, tb ? cols : inner, tb ? inner : cols, 1);
+    Tensor  c = fixture_tensor(&f, DT_F64, 4, rows, cols);
+
+    for (int64_t x = 0; x < tensor_count(&c); x++)
+        tensor_f64(&c)[x] = beta == 0 ? (double)NAN : (double)x;
+    cpu_gemm(f.run, &a, false, &b, tb, 0.5, beta, &c);
+    for (int64_t at = 0; at < tensor_count(&c); at++) {
+        int64_t t = at / (rows * cols), r = at / cols % rows, x = at % cols;
+        double  want = beta == 0 ? 0 : beta * (double)at;
+
+        for (int64_t k = 0; k < inner; k++)
+            want += 0.5 * element(&a, t, 4, r, k, false) * element(&b, t, 4, k, x, tb);
+        CHECK_BELOW(fabs(tensor_f64(&c)[at] - want), 1e-12 * fmax(1, fabs(want)),
+                    "gemm %d %d %d at %d", (int)rows, (int)cols, (int)inner, (int)at);
+    }
+    fixture_free(&f);
+}
+
+TEST(gemm_in_double)
+{
+    static const int64_t sizes[][3] = { { 1, 1, 1 },   { 1, 64, 64 }, { 1, 37, 129 },
+                                        { 3, 37, 29 }, { 1, 512, 700 } };
+
+    for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
+        for (int way = 0; way < 4; way++)
+            check_gemm_wide(sizes[x][0], sizes[x][1], sizes[x][2], way & 1, way & 2 ? 3 : 0);
+}
+
 /* y [2,b,c] is x [2,c,b] turned, whose rows are ldx apart. */
 static void check_turned(int64_t b, int64_t c, int64_t ldx)
 {

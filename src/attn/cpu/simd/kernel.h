@@ -38,6 +38,18 @@ typedef struct SmallProduct {
     int64_t      rows_each, inner_each, cols_each;
 } SmallProduct;
 
+/* Two queries, scaled, take the same keys: max, sum and acc of each advance as by softmax and
+ * mix_row. */
+typedef struct PairAttend {
+    const float   *q; /* and q + ldq */
+    const float   *k, *v;
+    const int32_t *keys; /* [count] rows of k and v; NULL: the first `count` */
+    int64_t        ldq, ldk, ldv, count, d, e;
+    float         *max, *sum; /* and at + ldm */
+    float         *acc;       /* and acc + lda */
+    int64_t        ldm, lda;
+} PairAttend;
+
 typedef struct Kernel {
     const char *name; /* "avx512", "avx2", "generic" */
     /* s[r][0..64) = q[r] . key; cells whose bit in keep[r] is 0 become -inf (keep
@@ -182,13 +194,7 @@ typedef struct Kernel {
     void (*waves)(const double *y, int64_t count, double size, double *sines, double *cosines);
     /* As waves, in float, to about 1e-7 of size. */
     void (*float_waves)(const float *y, int64_t count, float size, float *sines, float *cosines);
-    /* As dots and mix_row, for two rows that see the same keys: q and q + ldq, s and s + lds,
-     * w and w + ldw, acc and acc + lda. */
-    void (*dots_pair)(const float *q, int64_t ldq, const float *k, int64_t ldk,
-                      const int32_t *keys, int64_t count, int64_t d, float *s, int64_t lds);
-    void (*mix_row_pair)(const float *w, int64_t ldw, const float *v, int64_t ldv,
-                         const int32_t *keys, int64_t count, int64_t e, const float *factor,
-                         float *acc, int64_t lda);
+    void (*pair)(const PairAttend *p);
     /* s[x] = q . k[x] of neighbouring keys; returns the largest sum of squares of up to four of
      * them, NaN if any is (then not all of s). */
     float (*dots_squares)(const float *q, const float *k, int64_t ldk, int64_t count, int64_t d,
@@ -209,7 +215,7 @@ const Kernel *kernel_at(int index);
 /* The value of ATTNSCOPE_ISA if no kernel has this name; else NULL. */
 const char *kernel_unknown(void);
 
-/* This processor gains from dots_pair and dots_squares that fetch rows ahead: Intel does, AMD's
+/* This processor gains from pair and dots_squares that fetch rows ahead: Intel does, AMD's
  * Zen 4 loses (docs/performance.md).  Set by the first kernel_at; results do not depend on it. */
 extern bool kernel_fetches;
 

@@ -11,7 +11,8 @@
  * result is exactly 0, so a masked cell (-inf) has weight 0.
  *
  * Loops along arrays and over codes of bits are in kernel_arrays.h, those in
- * double in kernel_double.h, products of small matrices in kernel_product.h.
+ * double in kernel_double.h, those of two queries with the same keys in
+ * kernel_pair.h, products of small matrices in kernel_product.h.
  */
 #define STRIP (VECS * WIDTH)
 /* Long dot products are summed in pieces: rounding grows with a piece's length. */
@@ -19,7 +20,7 @@
 #define FINE_DEPTH 16
 /* Floats beyond those that are read, to prefetch where rows lie one below the other: the hardware
  * begins anew with every page.  Loops with a `fetch` ask kernel_fetches. */
-#define AHEAD 1024
+#define AHEAD 576
 
 INLINE Vec vec_load(const float *p)
 {
@@ -331,64 +332,6 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
     }
 }
 
-/* Two queries that read the same keys: each key is read once. */
-INLINE void dots_pair(const float *q, int64_t ldq, const float *k, int64_t ldk,
-                      const int32_t *keys, int64_t count, int64_t d, const bool fetch, float *s,
-                      int64_t lds)
-{
-    enum { GROUP = 4 };
-    int64_t x = 0, whole = d - d % WIDTH;
-
-    for (; x + GROUP <= count; x += GROUP) {
-        const float *row[GROUP];
-        Vec          sum[2][GROUP];
-
-        UNROLL for (int g = 0; g < GROUP; g++) {
-            row[g] = k + (int64_t)keys[x + g] * ldk;
-            sum[0][g] = sum[1][g] = vec_splat(0.0f);
-        }
-        for (int64_t t = 0; t < whole; t += WIDTH) {
-            Vec a = vec_load(q + t), b = vec_load(q + ldq + t);
-
-            UNROLL for (int g = 0; g < GROUP; g++) {
-                Vec now = vec_load(row[g] + t);
-
-                if (fetch)
-                    __builtin_prefetch(row[g] + t + AHEAD);
-                sum[0][g] = vec_fma(a, now, sum[0][g]);
-                sum[1][g] = vec_fma(b, now, sum[1][g]);
-            }
-        }
-        if (whole < d) {
-            Vec a = vec_load_part(q + whole, d - whole);
-            Vec b = vec_load_part(q + ldq + whole, d - whole);
-
-            UNROLL for (int g = 0; g < GROUP; g++) {
-                Vec now = vec_load_part(row[g] + whole, d - whole);
-
-                sum[0][g] = vec_fma(a, now, sum[0][g]);
-                sum[1][g] = vec_fma(b, now, sum[1][g]);
-            }
-        }
-        vec_totals(sum[0], s + x);
-        vec_totals(sum[1], s + lds + x);
-    }
-    for (int i = 0; i < 2; i++)
-        row_dots(q + i * ldq, k, ldk, keys + x, count - x, d, s + i * lds + x);
-}
-
-static TARGET void row_dots_pair(const float *q, int64_t ldq, const float *k, int64_t ldk,
-                                 const int32_t *keys, int64_t count, int64_t d, float *s,
-                                 int64_t lds)
-{
-    bool neighbours = count > 0 && keys[count - 1] - keys[0] == count - 1;
-
-    if (neighbours && kernel_fetches)
-        dots_pair(q, ldq, k, ldk, keys, count, d, true, s, lds);
-    else
-        dots_pair(q, ldq, k, ldk, keys, count, d, false, s, lds);
-}
-
 /* Neighbouring keys; their squares are summed while a key is in its registers. */
 INLINE float dots_squares(const float *q, const float *k, int64_t ldk, int64_t count, int64_t d,
                           const bool fetch, float *s)
@@ -500,46 +443,6 @@ static TARGET void row_mix(const float *w, const float *v, int64_t ldv, const in
         strip_mix_row(w, v + at, ldv, keys, count, 1, 4, 0, factor, acc + at);
     if (at < e)
         strip_mix_row(w, v + at, ldv, keys, count, 1, 1, e - at, factor, acc + at);
-}
-
-/* Columns of four vectors, of two rows. */
-INLINE void strip_mix_pair(const float *w, int64_t ldw, const float *v, int64_t ldv,
-                           const int32_t *keys, int64_t count, const float *factor, float *acc,
-                           int64_t lda)
-{
-    Vec c[2][4];
-
-    UNROLL for (int x = 0; x < 4; x++) {
-        c[0][x] = vec_mul(vec_splat(factor[0]), vec_load(acc + x * WIDTH));
-        c[1][x] = vec_mul(vec_splat(factor[1]), vec_load(acc + lda + x * WIDTH));
-    }
-    for (int64_t j = 0; j < count; j++) {
-        const float *row = v + (int64_t)keys[j] * ldv;
-        Vec          a = vec_splat(w[j]), b = vec_splat(w[ldw + j]);
-
-        UNROLL for (int x = 0; x < 4; x++) {
-            Vec now = vec_load(row + x * WIDTH);
-
-            c[0][x] = vec_fma(a, now, c[0][x]);
-            c[1][x] = vec_fma(b, now, c[1][x]);
-        }
-    }
-    UNROLL for (int x = 0; x < 4; x++) {
-        vec_store(acc + x * WIDTH, c[0][x]);
-        vec_store(acc + lda + x * WIDTH, c[1][x]);
-    }
-}
-
-static TARGET void row_mix_pair(const float *w, int64_t ldw, const float *v, int64_t ldv,
-                                const int32_t *keys, int64_t count, int64_t e,
-                                const float *factor, float *acc, int64_t lda)
-{
-    int64_t at = 0;
-
-    for (; e - at >= 4 * WIDTH; at += 4 * WIDTH)
-        strip_mix_pair(w, ldw, v + at, ldv, keys, count, factor, acc + at, lda);
-    for (int i = 0; i < 2; i++)
-        row_mix(w + i * ldw, v + at, ldv, keys, count, e - at, factor[i], acc + i * lda + at);
 }
 
 /* A row of the state is read and written once for all tokens. */
@@ -714,6 +617,7 @@ static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, 
 
 #include "attn/cpu/simd/kernel_arrays.h"
 #include "attn/cpu/simd/kernel_double.h"
+#include "attn/cpu/simd/kernel_pair.h"
 #include "attn/cpu/simd/kernel_product.h"
 
 const Kernel KERNEL = {
@@ -727,9 +631,8 @@ const Kernel KERNEL = {
     .columns = columns_softmax,
     .dots = row_dots,
     .mix_row = row_mix,
-    .dots_pair = row_dots_pair,
+    .pair = pair_attend,
     .dots_squares = rows_dots_squares,
-    .mix_row_pair = row_mix_pair,
     .recur = tokens_recur,
     .exp2 = array_exp2,
     .elu = array_elu,
