@@ -155,14 +155,15 @@ static void take_keys(const OneRow *o, Worker *w, int64_t head, int64_t slice, L
     const Job    *job = o->job;
     const Tensor *k = &job->in->k, *v = &job->in->v;
     int64_t       part = head * o->slices + slice;
-    float        *acc = o->acc + part * o->lda;
+    float         factor, *acc = o->acc + part * o->lda;
 
     job->kernel->dots(o->q + head * job->d, tensor_row_f32(k, head, job->h, l.base), k->stride[1],
                       l.key, l.count, job->d, s);
     if (job->has_terms)
         terms_add_list(&w->terms, head, 0, l.key, l.count, s);
+    factor = weigh_keys(o, part, l.count, s);
     job->kernel->mix_row(s, tensor_row_f32(v, head, job->h, l.base), v->stride[1], l.key, l.count,
-                         job->e, weigh_keys(o, part, l.count, s), acc);
+                         job->e, factor, acc);
     if (w->terms.value)
         terms_mix_list(&w->terms, head, 0, l.key, l.count, s, acc);
 }
