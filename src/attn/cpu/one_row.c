@@ -3,7 +3,7 @@
  * A key serves one query, or those of the heads that share it, so packing the keys into panels
  * would cost more than their scores.  The row's keys are listed once for all heads that share the
  * list, unless they are neighbours, and cut into slices of a fixed size, each with its own softmax;
- * an item is a slice for all query heads of one head of k, which read a key two at a time.  The
+ * an item is a slice for all query heads of one head of k, which take a key two at a time.  The
  * slices are joined in order at the end, so the number of threads changes no bit.
  */
 #include "attn/cpu/attend.h"
@@ -168,14 +168,14 @@ static void take_keys(const OneRow *o, Worker *w, int64_t head, int64_t slice, L
         terms_mix_list(&w->terms, head, 0, l.key, l.count, s, acc);
 }
 
-/* The same for head and head + 1, which see the same keys. */
-static void take_pair(const OneRow *o, int64_t head, int64_t slice, Listed l)
+/* The same without terms, for `rows` heads from `head` on, which see the same keys. */
+static void take_pass(const OneRow *o, int rows, int64_t head, int64_t slice, Listed l)
 {
     const Job    *job = o->job;
     const Tensor *k = &job->in->k, *v = &job->in->v;
     int64_t       part = head * o->slices + slice;
-    PairAttend    pair = {
-        .q = o->q + head * job->d, .ldq = job->d,
+    KeyPass       pass = {
+        .rows = rows, .q = o->q + head * job->d, .ldq = job->d,
         .k = tensor_row_f32(k, head, job->h, l.base), .ldk = k->stride[1],
         .v = tensor_row_f32(v, head, job->h, l.base), .ldv = v->stride[1],
         .keys = o->first ? NULL : l.key, .count = l.count, .d = job->d, .e = job->e,
@@ -183,27 +183,27 @@ static void take_pair(const OneRow *o, int64_t head, int64_t slice, Listed l)
         .acc = o->acc + part * o->lda, .lda = o->slices * o->lda,
     };
 
-    job->kernel->pair(&pair);
+    job->kernel->pass(&pass);
 }
 
 /* Heads [first, end) of one head of k take keys from place x of their lists on. */
 static void take_step(const OneRow *o, Worker *w, int64_t first, int64_t end, int64_t slice,
                       int64_t x, float *s)
 {
-    bool pairs = !o->job->per_head && !o->job->has_terms && !w->terms.value;
+    bool plain = !o->job->has_terms && !w->terms.value;
+    int  most = plain && !o->job->per_head ? PASS_ROWS : 1;
 
-    for (int64_t head = first; head < end; head++) {
+    for (int64_t head = first, rows; head < end; head += rows) {
         Listed l = listed(o, head, x);
 
+        rows = min_i64(most, end - head);
         if (l.count <= 0)
             continue;
-        w->cells += (double)l.count;
-        if (pairs && head + 1 < end) {
-            w->cells += (double)l.count;
-            take_pair(o, head++, slice, l);
-        } else {
+        w->cells += (double)(rows * l.count);
+        if (plain)
+            take_pass(o, (int)rows, head, slice, l);
+        else
             take_keys(o, w, head, slice, l, s);
-        }
     }
 }
 

@@ -377,51 +377,54 @@ TEST(rows_mix_values)
         }
 }
 
-/* ---- two queries that take the same keys ----------------------------------------- */
+/* ---- queries that take the same keys in one pass ---------------------------------- */
 
-#define PAIR_ROWS 41 /* keys: whole steps of every kernel, and a part */
+#define PASSED 41 /* keys: whole steps of every kernel, and a part */
 
-typedef struct Pair {
-    float   q[2 * WIDE_ROW], k[PAIR_ROWS * WIDE_ROW], v[PAIR_ROWS * WIDE_ROW];
+typedef struct Passed {
+    int     rows;
+    float   q[2 * WIDE_ROW], k[PASSED * WIDE_ROW], v[PASSED * WIDE_ROW];
     float   max[2], sum[2], acc[2 * (WIDE_ROW + LANES)];
-    int32_t key[PAIR_ROWS];
-} Pair;
+    int32_t key[PASSED];
+} Passed;
 
-static Pair *pair_new(uint64_t seed)
+static Passed *pass_new(uint64_t seed, int rows)
 {
-    static Pair p;
-    Rng         rng = rng_named(seed, "pair");
+    static Passed p;
+    Rng           rng = rng_named(seed, "pass");
 
     memset(&p, 0, sizeof(p));
+    p.rows = rows;
     rng_fill_normal(&rng, p.q, 2 * WIDE_ROW, 1);
-    rng_fill_normal(&rng, p.k, PAIR_ROWS * WIDE_ROW, 1);
-    rng_fill_normal(&rng, p.v, PAIR_ROWS * WIDE_ROW, 1);
+    rng_fill_normal(&rng, p.k, PASSED * WIDE_ROW, 1);
+    rng_fill_normal(&rng, p.v, PASSED * WIDE_ROW, 1);
     for (int x = 0; x < 2 * WIDE_ROW; x++)
         p.q[x] *= 0.3f;
-    for (int x = 0; x < PAIR_ROWS; x++)
-        p.key[x] = x * 6 % PAIR_ROWS;
+    for (int x = 0; x < PASSED; x++)
+        p.key[x] = x * 6 % PASSED;
     p.max[0] = p.max[1] = -INFINITY;
     return &p;
 }
 
 /* Keys [first, end) of the list, or of the rows themselves. */
-static void pair_take(Pair *p, const Kernel *kernel, bool listed, int first, int end, int64_t d,
+static void pass_take(Passed *p, const Kernel *kernel, bool listed, int first, int end, int64_t d,
                       int64_t e)
 {
-    int64_t    from = listed ? 0 : (int64_t)first * WIDE_ROW;
-    PairAttend taken = { .q = p->q, .ldq = WIDE_ROW, .k = p->k + from, .v = p->v + from,
-                         .ldk = WIDE_ROW, .ldv = WIDE_ROW, .keys = listed ? p->key + first : NULL,
-                         .count = end - first, .d = d, .e = e, .max = p->max, .sum = p->sum,
-                         .ldm = 1, .acc = p->acc, .lda = WIDE_ROW + LANES };
+    int64_t from = listed ? 0 : (int64_t)first * WIDE_ROW;
+    KeyPass pass = { .rows = p->rows, .q = p->q, .ldq = WIDE_ROW, .k = p->k + from,
+                     .v = p->v + from, .ldk = WIDE_ROW, .ldv = WIDE_ROW,
+                     .keys = listed ? p->key + first : NULL, .count = end - first, .d = d, .e = e,
+                     .max = p->max, .sum = p->sum, .ldm = 1, .acc = p->acc,
+                     .lda = WIDE_ROW + LANES };
 
-    kernel->pair(&taken);
+    kernel->pass(&pass);
 }
 
 /* acc / sum, the largest score and the sum, against double, over the first `count` keys. */
-static void pair_holds(const Pair *p, bool listed, int count, int64_t d, int64_t e)
+static void pass_holds(const Passed *p, bool listed, int count, int64_t d, int64_t e)
 {
-    for (int i = 0; i < 2; i++) {
-        double s[PAIR_ROWS], top = -(double)INFINITY, sum = 0;
+    for (int i = 0; i < p->rows; i++) {
+        double s[PASSED], top = -(double)INFINITY, sum = 0;
 
         for (int j = 0; j < count; j++) {
             s[j] = product_of(p->q + i * WIDE_ROW,
@@ -443,51 +446,51 @@ static void pair_holds(const Pair *p, bool listed, int count, int64_t d, int64_t
 }
 
 /* In every kernel, of any width, of listed keys and of neighbours, fetched ahead and not. */
-TEST(two_queries_take_keys_as_a_softmax_does)
+TEST(queries_take_keys_as_a_softmax_does)
 {
     for (int x = 0; kernel_at(x); x++)
         for (int64_t d = 1; d <= WIDE_ROW; d += 4)
-            for (int way = 0; way < 4; way++) {
-                Pair   *p = pair_new(4);
+            for (int way = 0; way < 8; way++) {
+                Passed *p = pass_new(4, way & 4 ? 1 : 2);
                 int64_t e = WIDE_ROW - d + 1;
 
                 kernel_fetches = way & 1;
-                pair_take(p, kernel_at(x), way & 2, 0, PAIR_ROWS, d, e);
-                pair_holds(p, way & 2, PAIR_ROWS, d, e);
+                pass_take(p, kernel_at(x), way & 2, 0, PASSED, d, e);
+                pass_holds(p, way & 2, PASSED, d, e);
             }
 }
 
 /* What was taken before is scaled when a larger score comes, and not when none does. */
-TEST(two_queries_take_keys_in_turns)
+TEST(queries_take_keys_in_turns)
 {
     for (int x = 0; kernel_at(x); x++)
-        for (int cut = 0; cut <= PAIR_ROWS; cut++)
-            for (int listed = 0; listed < 2; listed++) {
-                Pair *p = pair_new(5 + (uint64_t)cut);
+        for (int cut = 0; cut <= PASSED; cut++)
+            for (int way = 0; way < 4; way++) {
+                Passed *p = pass_new(5 + (uint64_t)cut, 1 + (way & 1));
 
-                pair_take(p, kernel_at(x), listed, 0, cut, 64, 64);
-                pair_take(p, kernel_at(x), listed, cut, PAIR_ROWS, 64, 64);
-                pair_holds(p, listed, PAIR_ROWS, 64, 64);
+                pass_take(p, kernel_at(x), way & 2, 0, cut, 64, 64);
+                pass_take(p, kernel_at(x), way & 2, cut, PASSED, 64, 64);
+                pass_holds(p, way & 2, PASSED, 64, 64);
             }
 }
 
 /* A score that is no number is one of its own query; scores of -inf have no weight. */
-TEST(two_queries_take_keys_that_are_no_numbers)
+TEST(queries_take_keys_that_are_no_numbers)
 {
     for (int x = 0; kernel_at(x); x++) {
-        Pair *p = pair_new(6);
+        Passed *p = pass_new(6, 2);
 
         p->q[WIDE_ROW] = NAN;
         p->k[3 * WIDE_ROW] = -INFINITY;
         p->q[0] = 1;
-        pair_take(p, kernel_at(x), false, 0, PAIR_ROWS, 8, 8);
+        pass_take(p, kernel_at(x), false, 0, PASSED, 8, 8);
         assert_true(isnan(p->sum[1]) && isnan(p->acc[WIDE_ROW + LANES]));
         assert_false(isnan(p->sum[0]) || isnan(p->acc[0]));
-        p = pair_new(6);
+        p = pass_new(6, 2);
         p->q[0] = p->q[WIDE_ROW] = 1;
-        for (int j = 0; j < PAIR_ROWS; j++)
+        for (int j = 0; j < PASSED; j++)
             p->k[j * WIDE_ROW] = -INFINITY;
-        pair_take(p, kernel_at(x), false, 0, PAIR_ROWS, 8, 8);
+        pass_take(p, kernel_at(x), false, 0, PASSED, 8, 8);
         assert_true(p->sum[0] == 0 && p->sum[1] == 0 && p->acc[0] == 0);
         assert_true(isinf(p->max[0]) && p->max[0] < 0);
     }

@@ -19,6 +19,7 @@
 #define TILE_KEYS 64
 #define TURN_ROWS 8
 #define CODE_BITS 64
+#define PASS_ROWS 2
 #define RECUR_TOKENS 2 /* of a recurrence at a time */
 #define LANES 16 /* floats kept per row for a running maximum; padding of e */
 
@@ -38,17 +39,18 @@ typedef struct SmallProduct {
     int64_t      rows_each, inner_each, cols_each;
 } SmallProduct;
 
-/* Two queries, scaled, take the same keys: max, sum and acc of each advance as by softmax and
+/* `rows` queries, scaled, take the same keys: max, sum and acc of each advance as by softmax and
  * mix_row. */
-typedef struct PairAttend {
-    const float   *q; /* and q + ldq */
+typedef struct KeyPass {
+    int            rows; /* 1 or 2 */
+    const float   *q;    /* and q + ldq */
     const float   *k, *v;
     const int32_t *keys; /* [count] rows of k and v; NULL: the first `count` */
     int64_t        ldq, ldk, ldv, count, d, e;
     float         *max, *sum; /* and at + ldm */
     float         *acc;       /* and acc + lda */
     int64_t        ldm, lda;
-} PairAttend;
+} KeyPass;
 
 typedef struct Kernel {
     const char *name; /* "avx512", "avx2", "generic" */
@@ -194,7 +196,7 @@ typedef struct Kernel {
     void (*waves)(const double *y, int64_t count, double size, double *sines, double *cosines);
     /* As waves, in float, to about 1e-7 of size. */
     void (*float_waves)(const float *y, int64_t count, float size, float *sines, float *cosines);
-    void (*pair)(const PairAttend *p);
+    void (*pass)(const KeyPass *p);
     /* s[x] = q . k[x] of neighbouring keys; returns the largest sum of squares of up to four of
      * them, NaN if any is (then not all of s). */
     float (*dots_squares)(const float *q, const float *k, int64_t ldk, int64_t count, int64_t d,
@@ -215,7 +217,7 @@ const Kernel *kernel_at(int index);
 /* The value of ATTNSCOPE_ISA if no kernel has this name; else NULL. */
 const char *kernel_unknown(void);
 
-/* This processor gains from pair and dots_squares that fetch rows ahead: Intel does, AMD's
+/* This processor gains from pass and dots_squares that fetch rows ahead: Intel does, AMD's
  * Zen 4 loses (docs/performance.md).  Set by the first kernel_at; results do not depend on it. */
 extern bool kernel_fetches;
 

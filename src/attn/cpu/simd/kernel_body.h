@@ -11,8 +11,8 @@
  * result is exactly 0, so a masked cell (-inf) has weight 0.
  *
  * Loops along arrays and over codes of bits are in kernel_arrays.h, those in
- * double in kernel_double.h, those of two queries with the same keys in
- * kernel_pair.h, products of small matrices in kernel_product.h.
+ * double in kernel_double.h, those of a step of decoding in kernel_pass.h,
+ * products of small matrices in kernel_product.h.
  */
 #define STRIP (VECS * WIDTH)
 /* Long dot products are summed in pieces: rounding grows with a piece's length. */
@@ -617,7 +617,7 @@ static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, 
 
 #include "attn/cpu/simd/kernel_arrays.h"
 #include "attn/cpu/simd/kernel_double.h"
-#include "attn/cpu/simd/kernel_pair.h"
+#include "attn/cpu/simd/kernel_pass.h"
 #include "attn/cpu/simd/kernel_product.h"
 
 const Kernel KERNEL = {
@@ -631,7 +631,7 @@ const Kernel KERNEL = {
     .columns = columns_softmax,
     .dots = row_dots,
     .mix_row = row_mix,
-    .pair = pair_attend,
+    .pass = key_pass,
     .dots_squares = rows_dots_squares,
     .recur = tokens_recur,
     .exp2 = array_exp2,

@@ -1,0 +1,214 @@
+/* kernel_pass.h -- the part of kernel_body.h where one query or two take the same keys in one pass.
+ *
+ * Some keys are scored, become weights and are mixed, then the next ones.  Where rows are fetched
+ * ahead these are few, because arithmetic on rows that are at hand leaves the memory idle: the
+ * processor begins the next reads only as far as it looks ahead.
+ */
+#define PASS_KEYS 64
+#define PASS_FETCHED LANES /* where rows are fetched ahead */
+#define PASS_STRIP (4 * WIDTH) /* columns that are mixed at a time */
+
+#define PLACES(x) x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7
+static const int32_t pass_places[PASS_KEYS] = { PLACES(0),  PLACES(8),  PLACES(16), PLACES(24),
+                                                PLACES(32), PLACES(40), PLACES(48), PLACES(56) };
+
+/* Products of each query with keys [first, end) of four; fetch: prefetch what lies AHEAD. */
+INLINE void pass_products(const KeyPass *p, const int rows, const float *const key[4],
+                          const int first, const int end, const bool fetch, Vec sum[PASS_ROWS][4])
+{
+    int64_t t = 0;
+
+    for (; t + WIDTH <= p->d; t += WIDTH)
+        UNROLL for (int g = first; g < end; g++) {
+            Vec now = vec_load(key[g] + t);
+
+            if (fetch)
+                __builtin_prefetch(key[g] + t + AHEAD);
+            UNROLL for (int r = 0; r < rows; r++)
+                sum[r][g] = vec_fma(vec_load(p->q + r * p->ldq + t), now, sum[r][g]);
+        }
+    if (t < p->d)
+        UNROLL for (int g = first; g < end; g++) {
+            Vec now = vec_load_part(key[g] + t, p->d - t);
+
+            UNROLL for (int r = 0; r < rows; r++)
+                sum[r][g] = vec_fma(vec_load_part(p->q + r * p->ldq + t, p->d - t), now,
+                                    sum[r][g]);
+        }
+}
+
+/* Scores of the first `count` of `keys`; those of none are -inf.  Fetched ahead, key after key,
+ * because the processor's own prefetch follows lines in order; else the lines of four keys in
+ * turns, whose reads do not wait for each other. */
+INLINE void pass_scores(const KeyPass *p, const int rows, const float *k, const int32_t *keys,
+                        int64_t count, const int step, const bool fetch,
+                        float s[PASS_ROWS][PASS_KEYS])
+{
+    const int together = fetch ? 1 : 4;
+
+    for (int64_t x = 0; x < count; x += 4) {
+        const float *key[4];
+        Vec          sum[PASS_ROWS][4];
+
+        UNROLL for (int g = 0; g < 4; g++) {
+            key[g] = k + (int64_t)keys[x + g < count ? x + g : x] * p->ldk;
+            sum[0][g] = sum[1][g] = vec_splat(0.0f);
+        }
+        UNROLL for (int g = 0; g < 4; g += together)
+            pass_products(p, rows, key, g, g + together, fetch, sum);
+        UNROLL for (int r = 0; r < rows; r++)
+            vec_totals(sum[r], s[r] + x);
+    }
+    for (int64_t x = count; x < step; x++)
+        UNROLL for (int r = 0; r < rows; r++)
+            s[r][x] = -INFINITY;
+}
+
+/* A row's scores become weights of the largest so far, and join its sum; returns the factor of what
+ * was summed and mixed before. */
+INLINE float pass_soften(float *s, const int step, float *max, Vec *sum)
+{
+    Vec      high = vec_splat(*max);
+    float    before = *max, base, factor = 1.0f;
+    uint64_t reach = 0;
+
+    UNROLL for (int x = 0; x < step; x += WIDTH) {
+        reach |= bits_reach(vec_load(s + x), vec_splat(before));
+        high = vec_max(vec_load(s + x), high);
+    }
+    if (reach)
+        *max = vec_top(high);
+    base = *max > -INFINITY ? *max : 0.0f; /* nothing allowed yet */
+    if (*max > before) {
+        factor = exp2f(before - base);
+        *sum = vec_mul(*sum, vec_splat(factor));
+    }
+    UNROLL for (int x = 0; x < step; x += WIDTH) {
+        Vec w = vec_exp2(vec_sub(vec_load(s + x), vec_splat(base)));
+
+        vec_store(s + x, w);
+        *sum = vec_add(*sum, w);
+    }
+    return factor;
+}
+
+/* Columns of four vectors.  Of one row, every second key has sums of its own, so that products do
+ * not wait for each other. */
+INLINE void pass_strip(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS_KEYS],
+                       const float *v, const int32_t *keys, int64_t count, const bool fetch,
+                       const float *factor, float *acc)
+{
+    enum { VECTORS = PASS_STRIP / WIDTH };
+    Vec c[PASS_ROWS][VECTORS];
+
+    UNROLL for (int x = 0; x < VECTORS; x++) {
+        c[0][x] = vec_mul(vec_splat(factor[0]), vec_load(acc + x * WIDTH));
+        c[1][x] = rows > 1 ? vec_mul(vec_splat(factor[1]), vec_load(acc + p->lda + x * WIDTH))
+                           : vec_splat(0.0f);
+    }
+    for (int64_t j = 0; j < count; j += 3 - rows) {
+        const float *row = v + (int64_t)keys[j] * p->ldv;
+        bool         more = j + 1 < count;
+        const float *next = more ? v + (int64_t)keys[j + 1] * p->ldv : row;
+        Vec          a = vec_splat(w[0][j]);
+        Vec          b = vec_splat(rows > 1 ? w[1][j] : more ? w[0][j + 1] : 0.0f);
+
+        UNROLL for (int x = 0; x < VECTORS; x++) {
+            Vec now = vec_load(row + x * WIDTH);
+
+            if (fetch)
+                __builtin_prefetch(row + x * WIDTH + AHEAD);
+            c[0][x] = vec_fma(a, now, c[0][x]);
+            if (rows > 1)
+                c[1][x] = vec_fma(b, now, c[1][x]);
+        }
+        if (rows == 1 && more)
+            UNROLL for (int x = 0; x < VECTORS; x++) {
+                if (fetch)
+                    __builtin_prefetch(next + x * WIDTH + AHEAD);
+                c[1][x] = vec_fma(b, vec_load(next + x * WIDTH), c[1][x]);
+            }
+    }
+    UNROLL for (int x = 0; x < VECTORS; x++) {
+        vec_store(acc + x * WIDTH, rows > 1 ? c[0][x] : vec_add(c[0][x], c[1][x]));
+        if (rows > 1)
+            vec_store(acc + p->lda + x * WIDTH, c[1][x]);
+    }
+}
+
+INLINE void pass_mix(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS_KEYS],
+                     const float *v, const int32_t *keys, int64_t count, const bool fetch,
+                     const float *factor)
+{
+    int64_t at = 0;
+
+    for (; fetch && p->v != p->k && p->e - at >= PASS_STRIP; at += PASS_STRIP)
+        pass_strip(p, rows, w, v + at, keys, count, true, factor, p->acc + at);
+    for (; p->e - at >= PASS_STRIP; at += PASS_STRIP)
+        pass_strip(p, rows, w, v + at, keys, count, false, factor, p->acc + at);
+    for (int r = 0; at < p->e && r < rows; r++)
+        row_mix(w[r], v + at, p->ldv, keys, count, p->e - at, factor[r],
+                p->acc + r * p->lda + at);
+}
+
+INLINE void pass_keys(const KeyPass *p, const int rows, const float *k, const float *v,
+                      const int32_t *keys, int64_t count, const int step, const bool fetch,
+                      Vec *sum)
+{
+    float s[PASS_ROWS][PASS_KEYS], factor[PASS_ROWS];
+
+    pass_scores(p, rows, k, keys, count, step, fetch, s);
+    UNROLL for (int r = 0; r < rows; r++)
+        factor[r] = pass_soften(s[r], step, p->max + r * p->ldm, &sum[r]);
+    pass_mix(p, rows, s, v, keys, count, fetch, factor);
+}
+
+/* Neighbouring keys of whole steps, which need no list; returns how many. */
+INLINE int64_t pass_neighbours(const KeyPass *p, const int rows, const int step, const bool fetch,
+                               Vec *sum)
+{
+    int64_t x = 0;
+
+    for (; x + step <= p->count; x += step)
+        pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, step, step, fetch,
+                  sum);
+    return x;
+}
+
+INLINE Vec vec_first(float x)
+{
+    float lane[WIDTH] = { x };
+
+    return vec_load(lane);
+}
+
+INLINE void pass_rows(const KeyPass *p, const int rows)
+{
+    Vec     sum[PASS_ROWS];
+    int64_t x = 0;
+
+    UNROLL for (int r = 0; r < rows; r++)
+        sum[r] = vec_first(p->sum[r * p->ldm]);
+    if (!p->keys)
+        x = kernel_fetches ? pass_neighbours(p, rows, PASS_FETCHED, true, sum)
+                           : pass_neighbours(p, rows, PASS_KEYS, false, sum);
+    for (; x < p->count; x += PASS_KEYS) {
+        int64_t count = p->count - x < PASS_KEYS ? p->count - x : PASS_KEYS;
+
+        if (p->keys)
+            pass_keys(p, rows, p->k, p->v, p->keys + x, count, PASS_KEYS, false, sum);
+        else
+            pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, count, PASS_KEYS,
+                      false, sum);
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+        p->sum[r * p->ldm] = vec_total(sum[r]);
+}
+
+static TARGET void key_pass(const KeyPass *p)
+{
+    if (p->rows == 1)
+        pass_rows(p, 1);
+    else
+        pass_rows(p, PASS_ROWS);
+}
