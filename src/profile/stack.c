@@ -121,10 +121,9 @@ static bool find_state_cost(const Mechanism *m, StackLayer *layer)
     return ok;
 }
 
-/* "gated-deltanet" at the reader; NULL, without an error: no mechanism. */
-static const Mechanism *take_mechanism(Reader *r)
+/* The mechanism of the first `length` characters, which are taken if there is one. */
+static const Mechanism *take_name(Reader *r, size_t length)
 {
-    size_t           length = strspn(r->at, "abcdefghijklmnopqrstuvwxyz0123456789-");
     char             name[64];
     const Mechanism *m;
 
@@ -134,6 +133,30 @@ static const Mechanism *take_mechanism(Reader *r)
     m = mechanism_find(name);
     r->at += m ? length : 0;
     return m;
+}
+
+/* "gated-deltanet" at the reader, of "gated-deltanetx3" too; NULL, without an error: none. */
+static const Mechanism *take_mechanism(Reader *r)
+{
+    size_t           length = strspn(r->at, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    const Mechanism *m = take_name(r, length);
+    size_t           times = length;
+
+    while (times && r->at[times - 1] >= '0' && r->at[times - 1] <= '9')
+        times--;
+    if (!m && times && times < length && r->at[times - 1] == 'x')
+        m = take_name(r, times - 1);
+    return m;
+}
+
+/* What a mechanism's name needs besides, as nothing that is a state's sizes follows it. */
+static bool refuse_name(const Reader *r, const Mechanism *m)
+{
+    if (!strcmp(m->id, "mla"))
+        return refuse(r, "latent attention is full with --rank R, and --rope R");
+    return refuse(r, "expected the sizes of a state, NAME(HEADS,KEYS,VALUES); a pattern that keeps "
+                     "keys is window(KEYS) or window(KEYS,sinks=S), where KEYS counts the query's "
+                     "own");
 }
 
 static bool read_state(Reader *r, const Mechanism *m, StackLayer *layer)
@@ -220,9 +243,7 @@ static bool read_layer(Reader *r)
             return false;
     } else if ((m = take_mechanism(r)) != NULL) {
         if (!gives_sizes(r))
-            return refuse(r, "expected the sizes of a state, NAME(HEADS,KEYS,VALUES); a pattern "
-                             "that keeps keys is window(KEYS) or window(KEYS,sinks=S), where "
-                             "KEYS counts the query's own");
+            return refuse_name(r, m);
         if (!read_state(r, m, &layer))
             return false;
     } else {
