@@ -298,40 +298,6 @@ static TARGET void columns_softmax(float *s, int64_t rows, int columns, float *m
     }
 }
 
-static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const int32_t *keys,
-                            int64_t count, int64_t d, float *s)
-{
-    enum { GROUP = 4 };
-
-    for (int64_t x = 0; x < count; x += GROUP) {
-        const float *row[GROUP];
-        Vec          sum[GROUP];
-        int64_t      t = 0;
-
-        UNROLL for (int g = 0; g < GROUP; g++) {
-            row[g] = k + (int64_t)keys[x + g < count ? x + g : x] * ldk;
-            sum[g] = vec_splat(0.0f);
-        }
-        for (; t + WIDTH <= d; t += WIDTH) {
-            Vec a = vec_load(q + t);
-
-            UNROLL for (int g = 0; g < GROUP; g++)
-                sum[g] = vec_fma(a, vec_load(row[g] + t), sum[g]);
-        }
-        if (t < d) {
-            Vec a = vec_load_part(q + t, d - t);
-
-            UNROLL for (int g = 0; g < GROUP; g++)
-                sum[g] = vec_fma(a, vec_load_part(row[g] + t, d - t), sum[g]);
-        }
-        if (x + GROUP <= count)
-            vec_totals(sum, s + x);
-        else
-            for (int64_t g = 0; x + g < count; g++)
-                s[x + g] = vec_total(sum[g]);
-    }
-}
-
 /* Neighbouring keys; their squares are summed while a key is in its registers. */
 INLINE float dots_squares(const float *q, const float *k, int64_t ldk, int64_t count, int64_t d,
                           const bool fetch, float *s)
@@ -389,12 +355,19 @@ static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ld
                           : dots_squares(q, k, ldk, count, d, false, s);
 }
 
+/* A run of neighbours that is long beside what lies AHEAD of its end. */
+INLINE bool fetches(const int32_t *keys, int64_t count)
+{
+    return kernel_fetches && count >= TILE_KEYS && keys[count - 1] - keys[0] == count - 1;
+}
+
 #define ROW_SUMS 8 /* sums of a row that is mixed, which hide the latency of a product */
 
-/* `vecs` columns of vectors; `sets` keys in turn have sums of their own. */
+/* `vecs` columns of vectors; `sets` keys in turn have sums of their own; fetch: prefetch what lies
+ * AHEAD. */
 INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int32_t *keys,
                           int64_t count, const int vecs, const int sets, const int64_t part,
-                          float factor, float *acc)
+                          const bool fetch, float factor, float *acc)
 {
     Vec     c[ROW_SUMS];
     int64_t j = 0;
@@ -411,6 +384,8 @@ INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int
             UNROLL for (int x = 0; x < vecs; x++) {
                 Vec now = part ? vec_load_part(row, part) : vec_load(row + x * WIDTH);
 
+                if (fetch)
+                    __builtin_prefetch(row + x * WIDTH + AHEAD);
                 c[i * vecs + x] = vec_fma(a, now, c[i * vecs + x]);
             }
         }
@@ -433,16 +408,19 @@ INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int
 static TARGET void row_mix(const float *w, const float *v, int64_t ldv, const int32_t *keys,
                            int64_t count, int64_t e, float factor, float *acc)
 {
+    bool    fetch = fetches(keys, count);
     int64_t at = 0;
 
+    for (; fetch && e - at >= ROW_STRIP; at += ROW_STRIP)
+        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, true, factor, acc + at);
     for (; e - at >= ROW_STRIP; at += ROW_STRIP)
-        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, false, factor, acc + at);
     for (; e - at >= STRIP; at += STRIP)
-        strip_mix_row(w, v + at, ldv, keys, count, VECS, 2, 0, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, VECS, 2, 0, false, factor, acc + at);
     for (; e - at >= WIDTH; at += WIDTH)
-        strip_mix_row(w, v + at, ldv, keys, count, 1, 4, 0, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, 1, 4, 0, false, factor, acc + at);
     if (at < e)
-        strip_mix_row(w, v + at, ldv, keys, count, 1, 1, e - at, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, 1, 1, e - at, false, factor, acc + at);
 }
 
 /* A row of the state is read and written once for all tokens. */

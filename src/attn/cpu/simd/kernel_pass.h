@@ -37,12 +37,11 @@ INLINE void pass_products(const KeyPass *p, const int rows, const float *const k
         }
 }
 
-/* Scores of the first `count` of `keys`; those of none are -inf.  Fetched ahead, key after key,
- * because the processor's own prefetch follows lines in order; else the lines of four keys in
- * turns, whose reads do not wait for each other. */
+/* Scores of the first `count` of `keys`.  Fetched ahead, key after key, because the processor's own
+ * prefetch follows lines in order; else the lines of four keys in turns, whose reads do not wait
+ * for each other. */
 INLINE void pass_scores(const KeyPass *p, const int rows, const float *k, const int32_t *keys,
-                        int64_t count, const int step, const bool fetch,
-                        float s[PASS_ROWS][PASS_KEYS])
+                        int64_t count, const bool fetch, float *const s[PASS_ROWS])
 {
     const int together = fetch ? 1 : 4;
 
@@ -56,12 +55,25 @@ INLINE void pass_scores(const KeyPass *p, const int rows, const float *k, const 
         }
         UNROLL for (int g = 0; g < 4; g += together)
             pass_products(p, rows, key, g, g + together, fetch, sum);
-        UNROLL for (int r = 0; r < rows; r++)
-            vec_totals(sum[r], s[r] + x);
+        UNROLL for (int r = 0; r < rows; r++) {
+            if (x + 4 <= count)
+                vec_totals(sum[r], s[r] + x);
+            else
+                for (int64_t g = 0; x + g < count; g++)
+                    s[r][x + g] = vec_total(sum[r][g]);
+        }
     }
-    for (int64_t x = count; x < step; x++)
-        UNROLL for (int r = 0; r < rows; r++)
-            s[r][x] = -INFINITY;
+}
+
+static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const int32_t *keys,
+                            int64_t count, int64_t d, float *s)
+{
+    KeyPass p = { .q = q, .ldk = ldk, .d = d };
+
+    if (fetches(keys, count))
+        pass_scores(&p, 1, k, keys, count, true, (float *[PASS_ROWS]){ s });
+    else
+        pass_scores(&p, 1, k, keys, count, false, (float *[PASS_ROWS]){ s });
 }
 
 /* A row's scores become weights of the largest so far, and join its sum; returns the factor of what
@@ -157,7 +169,10 @@ INLINE void pass_keys(const KeyPass *p, const int rows, const float *k, const fl
 {
     float s[PASS_ROWS][PASS_KEYS], factor[PASS_ROWS];
 
-    pass_scores(p, rows, k, keys, count, step, fetch, s);
+    pass_scores(p, rows, k, keys, count, fetch, (float *[PASS_ROWS]){ s[0], s[1] });
+    for (int64_t x = count; x < step; x++) /* of no key */
+        UNROLL for (int r = 0; r < rows; r++)
+            s[r][x] = -INFINITY;
     UNROLL for (int r = 0; r < rows; r++)
         factor[r] = pass_soften(s[r], step, p->max + r * p->ldm, &sum[r]);
     pass_mix(p, rows, s, v, keys, count, fetch, factor);
