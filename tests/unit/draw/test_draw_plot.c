@@ -270,6 +270,24 @@ TEST(constant_and_empty_series_have_a_range)
     }
 }
 
+TEST(zeros_have_no_made_up_axis)
+{
+    static const double zeros[] = { 0, 0, 0 };
+    Plot               *plot = new_plot();
+    PlotTick            ticks[PLOT_TICKS_MOST];
+    char                text[PLOT_CAPTION];
+
+    add(plot, CURVE_LINE, 3, zeros);
+    add(plot, CURVE_LINE, 3, zeros);
+    plot_settle(plot);
+    assert_int_equal(plot_ticks(&plot->y, 5, ticks), 1);
+    assert_string_equal(ticks[0].text, "0");
+    CHECK(fabs(ticks[0].place - 0.5) < 1e-9, "off the frame: %g", ticks[0].place);
+    plot_caption(plot, false, text, sizeof(text));
+    assert_string_equal(text, "all values are 0");
+    plot_free(plot);
+}
+
 /* ---- views ------------------------------------------------------------------ */
 
 static View curve_view(void *data, DType dtype, int rank, int64_t a, int64_t b,
