@@ -806,6 +806,31 @@ TEST(a_band_is_an_area_between_two_points)
     figure_free(figure);
 }
 
+/* A dashed guide through a point with a word: it is drawn first, and the word frees its paper. */
+TEST(words_of_points_stand_on_guides)
+{
+    Plot       *plot = new_plot();
+    PlotSeries *s = add(plot, CURVE_POINTS, 1, (double[]){ 5 });
+    PngOptions  options = { .dpi = 72 };
+    Error       err = ERROR_INIT;
+    Figure     *figure = figure_new(1, &err);
+    Text        svg = { 0 };
+    const char *word, *dash = NULL;
+
+    assert_true(plot_label(s));
+    snprintf(s->labels[0], sizeof(s->labels[0]), "word");
+    plot_guide(plot, "", true, 0);
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[0], plot, "guides");
+    CHECK(figure_file(figure, FORMAT_SVG_FILE, &options, &svg, &err), "%s", err.text);
+    word = strstr(text_str(&svg), "aria-label=\"word\"");
+    for (const char *at = text_str(&svg); (at = strstr(at, "stroke=\"#5a5a5a\"")) != NULL; at++)
+        dash = at;
+    CHECK(word && dash && dash < word, "%s", text_str(&svg));
+    text_free(&svg);
+    figure_free(figure);
+}
+
 /* Thin lines in ink of the SVG, `along` the x axis or the y axis. */
 static int short_ticks(const char *svg, bool along)
 {
