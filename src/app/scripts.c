@@ -11,24 +11,30 @@
 typedef struct Entry {
     MechanismScript script;
     struct Entry   *next;
+    char           *renamed; /* NULL: it has the name of its file */
     char            path[];
 } Entry;
 
 static Entry *first;
 
+static const char *file_name(const Entry *entry)
+{
+    const char *slash = strrchr(entry->path, '/');
+
+    return slash ? slash + 1 : entry->path;
+}
+
 static Entry *append(const char *path, Error *err)
 {
     size_t  length = strlen(path);
     Entry  *entry = calloc(1, sizeof(*entry) + length + 1), **end = &first;
-    char   *slash;
 
     if (!entry) {
         error_set(err, ERR_NOMEM, "not enough memory for a script");
         return NULL;
     }
     memcpy(entry->path, path, length + 1);
-    slash = strrchr(entry->path, '/');
-    entry->script.name = slash ? slash + 1 : entry->path;
+    entry->script.name = file_name(entry);
     while (*end)
         end = &(*end)->next;
     *end = entry;
@@ -87,8 +93,34 @@ const MechanismScript *scripts_at(int index)
     return entry ? &entry->script : NULL;
 }
 
+const MechanismScript *scripts_rename(const char *sha256, const char *name, size_t length)
+{
+    Entry *found = NULL;
+    char  *own;
+
+    for (Entry *entry = first; entry; entry = entry->next)
+        if (*entry->script.sha256 && !strcmp(entry->script.sha256, sha256))
+            found = entry;
+    if (!found || !(own = strndup(name, length)))
+        return NULL;
+    free(found->renamed);
+    found->renamed = own;
+    found->script.name = own;
+    return &found->script;
+}
+
+void scripts_rename_none(void)
+{
+    for (Entry *entry = first; entry; entry = entry->next) {
+        free(entry->renamed);
+        entry->renamed = NULL;
+        entry->script.name = file_name(entry);
+    }
+}
+
 void scripts_forget(void)
 {
+    scripts_rename_none();
     while (first) {
         Entry *entry = first;
 

@@ -17,6 +17,11 @@ const MechanismScript *scripts_add_file(const char *path, bool everywhere, Error
 /* Code that no file holds: of -e, standard input, a prompt.  NULL: no memory. */
 const MechanismScript *scripts_add_code(const char *name, Error *err);
 const MechanismScript *scripts_at(int index); /* NULL past the end */
+/* Calls the script with this content, or the last of several, by the name that a figure has for it,
+ * until scripts_rename_none: the figure made again has the same bytes. NULL: no script has it, or
+ * no memory. */
+const MechanismScript *scripts_rename(const char *sha256, const char *name, size_t length);
+void scripts_rename_none(void);
 /* When no mechanism of theirs is left. */
 void scripts_forget(void);
 

@@ -72,17 +72,28 @@ static const MechanismScript *loaded_script(const char *name, size_t length)
     return found;
 }
 
+/* A script of that name, else one of that content. */
+static const MechanismScript *script_of(const char *name, size_t length, const char *hash)
+{
+    const MechanismScript *script = loaded_script(name, length);
+    char                   sha256[65];
+
+    snprintf(sha256, sizeof(sha256), "%.*s", (int)strcspn(hash, ","), hash);
+    return script ? script : scripts_rename(sha256, name, length);
+}
+
 /* One of "a.lua, b.lua" and its hash. */
 static bool check_script(const Call *call, const char *name, size_t length, const char *hash,
                          Text *out, Error *err)
 {
-    const MechanismScript *script = loaded_script(name, length);
+    const MechanismScript *script = script_of(name, length, hash);
     const char            *path = call->words[0];
 
     if (!script)
         return error_set(err, ERR_USAGE, "%s: shows a mechanism of the script %.*s, which only "
-                         "runs when it is named: attnscope --lua %.*s rerender %s", path,
-                         (int)length, name, (int)length, name, path);
+                         "runs when it is named: attnscope --lua %.*s rerender %s (or the name of "
+                         "a file with the same content)", path, (int)length, name, (int)length,
+                         name, path);
     if (*script->sha256 && strncmp(script->sha256, hash, strlen(script->sha256)) != 0)
         text_addf(out, "%s: %s has changed since this figure was made\n", path, script->name);
     return true;
@@ -506,6 +517,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
         if (!ok)
             report_font(call, figure.values[OPT_FONT], err);
     }
+    scripts_rename_none();
     free(held[0]);
     free(held[1]);
     text_free(&storage);

@@ -103,25 +103,61 @@ static void share_ranges(Scene *scene, const Figure *figure)
     }
 }
 
-/* Plots of one figure that show the same quantity over the same axis are compared: one y axis, or
- * one axis of the values of rows. */
+#define SEEN_LEAST 0.25 /* of a shared axis: a plot that fills less of it would look empty */
+
+static bool is_one_axis(const PlotAxis *a, const PlotAxis *b)
+{
+    return a->log == b->log && !strcmp(a->name, b->name);
+}
+
+/* Each fills enough of the axis that both would have. */
+static bool both_fill(const PlotAxis *a, const PlotAxis *b)
+{
+    double lo = fmin(a->lo, b->lo), hi = fmax(a->hi, b->hi), whole = hi - lo;
+    double least = fmin(a->hi - a->lo, b->hi - b->lo);
+
+    if (a->log) {
+        whole = log(hi / lo);
+        least = fmin(log(a->hi / a->lo), log(b->hi / b->lo));
+    }
+    return least >= SEEN_LEAST * whole;
+}
+
+/* The same quantity over the same axis is always compared, over another one if both are seen. */
+static bool are_compared(const Plot *one, const Plot *other)
+{
+    return !one->row_count == !other->row_count && is_one_axis(&one->y, &other->y) &&
+           (is_one_axis(&one->x, &other->x) ||
+            (!one->row_count && !one->y.zero && !other->y.zero && both_fill(&one->y, &other->y)));
+}
+
+static void share_axis(PlotAxis *a, PlotAxis *b)
+{
+    if (a->zero != b->zero) { /* the other one has the numbers */
+        PlotAxis *empty = a->zero ? a : b, *full = a->zero ? b : a;
+
+        full->lo = fmin(full->lo, 0);
+        full->hi = fmax(full->hi, 0);
+        empty->zero = false;
+        empty->lo = full->lo;
+        empty->hi = full->hi;
+        return;
+    }
+    a->lo = b->lo = fmin(a->lo, b->lo);
+    a->hi = b->hi = fmax(a->hi, b->hi);
+}
+
+/* Plots of one figure that are compared have one y axis, or one axis of the values of rows. */
 static void share_axes(Scene *scene)
 {
     for (int a = 0; a < scene->count; a++)
         for (int b = 0; b < scene->count; b++) {
             Plot *one = scene->plots[a], *other = scene->plots[b];
+            bool  rows = one && one->row_count; /* the value of a row lies along x */
 
-            if (!one || !other || !one->row_count != !other->row_count ||
-                one->y.log != other->y.log || strcmp(one->y.name, other->y.name) != 0 ||
-                one->x.log != other->x.log || strcmp(one->x.name, other->x.name) != 0)
+            if (!one || !other || !are_compared(one, other))
                 continue;
-            if (one->row_count) { /* the value of a row lies along x */
-                one->x.lo = other->x.lo = fmin(one->x.lo, other->x.lo);
-                one->x.hi = other->x.hi = fmax(one->x.hi, other->x.hi);
-                continue;
-            }
-            one->y.lo = other->y.lo = fmin(one->y.lo, other->y.lo);
-            one->y.hi = other->y.hi = fmax(one->y.hi, other->y.hi);
+            share_axis(rows ? &one->x : &one->y, rows ? &other->x : &other->y);
         }
 }
 

@@ -267,18 +267,22 @@ static void name_level(Pens *p, const char *name, double x0, double x1, double y
     }
 }
 
-static void draw_guide(Pens *p, const PlotGuide *g)
+static void draw_guide(const Pens *p, const PlotGuide *g)
 {
-    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at), x1 = p->box.x + p->box.w;
+    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at);
 
-    if (g->vertical) {
+    if (g->vertical)
         pens_dashes(p, at, p->box.y, at, p->box.y + p->box.h, p->s->muted);
-        name_upright(p, g, at);
-        return;
-    }
-    pens_dashes(p, p->box.x, at, x1, at, p->s->muted);
-    if (*g->name)
-        name_level(p, g->name, p->box.x, x1, at, p->s->muted);
+    else
+        pens_dashes(p, p->box.x, at, p->box.x + p->box.w, at, p->s->muted);
+}
+
+static void name_guide(Pens *p, const PlotGuide *g)
+{
+    if (g->vertical)
+        name_upright(p, g, pens_x(p, g->at));
+    else if (*g->name)
+        name_level(p, g->name, p->box.x, p->box.x + p->box.w, pens_y(p, g->at), p->s->muted);
 }
 
 /* Names a slanted guide line under or above a place of it that no curve crosses; without such a
@@ -316,11 +320,8 @@ static void name_line(void *context, const PlotSeries *s)
         name_slanted(p, s);
 }
 
-void pens_guides(Pens *p)
+void pens_guides(const Pens *p)
 {
-    LabelDevice device = page_device(p);
-
-    p->places.own = -1;
     for (int k = 0; k < p->plot->guide_count; k++)
         draw_guide(p, &p->plot->guides[k]);
     for (int k = 0; k < p->plot->count; k++) {
@@ -330,6 +331,15 @@ void pens_guides(Pens *p)
             pens_dashes(p, pens_x(p, s->x[i]), pens_y(p, s->y[i]), pens_x(p, s->x[i + 1]),
                         pens_y(p, s->y[i + 1]), pens_colour(p, s->hue));
     }
+}
+
+void pens_name_guides(Pens *p)
+{
+    LabelDevice device = page_device(p);
+
+    p->places.own = -1;
+    for (int k = 0; k < p->plot->guide_count; k++)
+        name_guide(p, &p->plot->guides[k]);
     label_name_lines(&device);
 }
 

@@ -11,6 +11,7 @@
 #define PLOT_ASPECT 0.62 /* height of a plot without neighbours, in widths */
 #define STRIP_ASPECT 0.45 /* and beside strips */
 #define STRIP 2         /* a matrix with so many columns per row is a strip */
+#define STRIP_WIDE 0.45 /* height of a strip across the page at most, in rooms of a column */
 #define FRAME_LEAST 0.85 /* of the room, for frames with different numbers of cells */
 
 static PanelPlace place_of(const LayoutNeed *need, int k)
@@ -181,6 +182,35 @@ typedef struct Gutters {
     int start;               /* x of a column, y of a row */
 } Gutters;
 
+bool layout_is_strip(int64_t rows, int64_t cols)
+{
+    return cols >= STRIP * rows;
+}
+
+static bool is_strip(const PanelNeed *panel)
+{
+    return !panel->plot && layout_is_strip(panel->rows, panel->cols);
+}
+
+/* No other panel stands in its row. */
+static bool is_alone(const LayoutNeed *need, int k)
+{
+    int row = place_of(need, k).row, count = 0;
+
+    for (int i = 0; i < need->count; i++)
+        count += place_of(need, i).row == row;
+    return count == 1;
+}
+
+/* A strip alone in its row reaches across the page, unless it would get high. */
+static bool is_across(const LayoutNeed *need, int k)
+{
+    const PanelNeed *p = &need->panels[k];
+
+    return need->cols > 1 && is_strip(p) && is_alone(need, k) && !place_of(need, k).col &&
+           (double)p->rows * need->cols <= STRIP_WIDE * (double)p->cols;
+}
+
 static void measure_columns(const LayoutNeed *need, Gutters *columns)
 {
     for (int k = 0; k < need->count; k++) {
@@ -188,7 +218,8 @@ static void measure_columns(const LayoutNeed *need, Gutters *columns)
         Gutters         *g = &columns[place_of(need, k).col];
 
         g->left = max_of(g->left, p->row_axis_w + p->row_labels_w);
-        g->right = max_of(g->right, p->bar_w + p->load_w);
+        if (!is_across(need, k))
+            g->right = max_of(g->right, p->bar_w + p->load_w);
     }
 }
 
@@ -277,14 +308,13 @@ static void place_columns(const LayoutNeed *need, Gutters *columns, int room)
     }
 }
 
-bool layout_is_strip(int64_t rows, int64_t cols)
+/* Room of a strip across the page, up to its colour bar. */
+static int room_across(const LayoutNeed *need, int k, const Gutters *columns)
 {
-    return cols >= STRIP * rows;
-}
+    const PanelNeed *p = &need->panels[k];
 
-static bool is_strip(const PanelNeed *panel)
-{
-    return !panel->plot && layout_is_strip(panel->rows, panel->cols);
+    return max_of(need->width - need->margin - p->bar_w - p->load_w - columns[0].start -
+                  columns[0].left, 1);
 }
 
 /* A plot whose neighbours are strips is as flat as they are. */
@@ -349,11 +379,12 @@ static void level_strips(const LayoutNeed *need, PanelBoxes *boxes)
     }
 }
 
-static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelBoxes *boxes,
-                         Box *frames)
+static void measure_rows(const LayoutNeed *need, const Gutters *columns, Gutters *rows, int room,
+                         PanelBoxes *boxes, Box *frames)
 {
     for (int k = 0; k < need->count; k++)
-        fit_matrix(need, &need->panels[k], room, &boxes[k]);
+        fit_matrix(need, &need->panels[k],
+                   is_across(need, k) ? room_across(need, k, columns) : room, &boxes[k]);
     fit_frames(need, boxes, frames);
     for (int k = 0; k < need->count; k++)
         if (plot_among_strips(need, k))
@@ -432,13 +463,26 @@ static void widen_titles(const LayoutNeed *need, const Gutters *columns, int roo
         int         c = place_of(need, k).col, x = border_after(need, columns, c - 1, room);
         int         end = border_after(need, columns, c, room);
 
-        if (need->panels[k].title_clear || place_of(need, k).level)
+        if (need->panels[k].title_clear || place_of(need, k).level || is_across(need, k))
             continue;
         x += c ? need->gap / 2 : 0;
         end -= c + 1 < need->cols ? need->gap / 2 : 0;
         b->title.x = x;
         b->title.w = end - x;
     }
+}
+
+/* The title stands over the middle of the strip, as wide as it. */
+static void place_across(const LayoutNeed *need, int k, const Gutters *columns, const Gutters *row,
+                         PanelBoxes *boxes)
+{
+    const PanelNeed *p = &need->panels[k];
+    Gutters          column = columns[0];
+
+    column.right = p->bar_w + p->load_w;
+    place_panel(p, &column, row, room_across(need, k, columns), &boxes[k]);
+    boxes[k].title.x = boxes[k].matrix.x;
+    boxes[k].title.w = boxes[k].matrix.w;
 }
 
 /* The panels below panel k in its cell share the height that is left between them. */
@@ -470,7 +514,7 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, B
                          "use fewer columns, a larger width or a higher resolution",
                          need->cols, need->width);
     place_columns(need, columns, room);
-    measure_rows(need, rows, room, out->panels, frames);
+    measure_rows(need, columns, rows, room, out->panels, frames);
     out->title = (Box){ need->margin, y, inner, need->title_h };
     y = place_rows(need, rows, y + need->title_h);
     for (int k = 0; k < need->count; k++) {
@@ -478,7 +522,10 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, B
 
         if (at.level)
             continue;
-        place_panel(&need->panels[k], &columns[at.col], &rows[at.row], room, &out->panels[k]);
+        if (is_across(need, k))
+            place_across(need, k, columns, &rows[at.row], out->panels);
+        else
+            place_panel(&need->panels[k], &columns[at.col], &rows[at.row], room, &out->panels[k]);
         place_stack(need, k, &columns[at.col], &rows[at.row], room, out->panels);
     }
     widen_titles(need, columns, room, out);

@@ -436,8 +436,9 @@ static void draw_curves(Pens *p)
         if (plot->series[k].mark == CURVE_BARS)
             draw_bars(p, &plot->series[k]);
     pens_take_points(p);
+    pens_guides(p); /* before words, which make the paper behind them free */
     pens_labels(p); /* first: a point has few places, a guide its whole line */
-    pens_guides(p);
+    pens_name_guides(p);
     for (int k = 0; k < plot->count; k++) {
         const PlotSeries *s = &plot->series[k];
 
@@ -656,6 +657,7 @@ static void sheet_rows(Pens *p)
     if (!(p->s->hides & HIDE_TICKS))
         draw_names(p);
     pens_guides(p);
+    pens_name_guides(p);
     for (int k = 0; k < p->plot->count; k++) {
         const PlotSeries *s = &p->plot->series[k];
         double            high = BAR * each / (s->mark == CURVE_BARS ? bars : 1);

@@ -205,8 +205,9 @@ void   pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb);
 void   pens_take_points(Pens *p);
 /* Draws the mark of a hue with radius r. */
 void   pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb);
-/* Draws guides and reference lines with their names. */
-void   pens_guides(Pens *p);
+/* Draws guides and reference lines; later their names, in places that are left. */
+void   pens_guides(const Pens *p);
+void   pens_name_guides(Pens *p);
 /* Two or more upright guides have names: they stand above the frame, not beside the lines. */
 bool   plot_has_flags(const Plot *plot);
 /* Draws the key and the row of names above the frame; see sheet_plot_key. */

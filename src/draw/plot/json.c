@@ -86,6 +86,7 @@ static void axis_json(const char *key, const PlotAxis *axis, Json *out)
     key_true(out, "whole", axis->whole);
     key_true(out, "words", axis->words);
     key_true(out, "cut", axis->cut);
+    key_true(out, "zero", axis->zero);
     jsonw_close(out, '}');
 }
 
@@ -252,6 +253,7 @@ static bool take_axis(const json_t *object, const char *key, PlotAxis *axis)
     axis->whole = is_true(own, "whole");
     axis->words = is_true(own, "words");
     axis->cut = is_true(own, "cut");
+    axis->zero = is_true(own, "zero");
     return !axis->log || axis->lo > 0;
 }
 

@@ -318,15 +318,19 @@ void plot_settle(Plot *plot)
         range_add(&y, 0);
     settle_axis(&plot->x, x, false);
     settle_axis(&plot->y, y, true);
+    if (!plot->y.log && y.lo <= y.hi && !(y.lo < 0) && !(y.hi > 0)) { /* no number but 0 is there */
+        plot->y.zero = true;
+        plot->y.lo = -1;
+    }
     plot->x.twos = plot->x.log && !plot_in_bytes(&plot->x) && has_powers_of_two(plot);
-    if (!plot->y.log && (plot->y.lo > 0 || plot->y.lo < 0)) /* off the frame */
+    if (!plot->y.log && !plot->y.zero && (plot->y.lo > 0 || plot->y.lo < 0)) /* off the frame */
         plot->y.lo -= 0.04 * (plot->y.hi - plot->y.lo);
     if (marks) /* those at the ends are whole */
         widen_axis(&plot->x, 0.03);
     if (plot->y.log) { /* no curve lies on the frame */
         widen_axis(&plot->y, 0.04);
         reach_round(&plot->y);
-    } else {
+    } else if (!plot->y.zero) {
         plot->y.hi += 0.04 * (plot->y.hi - plot->y.lo);
     }
     if (has_words(plot) && plot->y.log) { /* names above the top line, points off the frame */
@@ -423,7 +427,10 @@ static void caption_twins(const Plot *plot, char *text, size_t size)
     size_t used = strlen(text);
     Text   words = { 0 };
 
-    plot_twins_words(plot, &words);
+    if (plot->y.zero)
+        text_add(&words, "all values are 0");
+    else
+        plot_twins_words(plot, &words);
     if (words.length)
         snprintf(text + used, size - used, "%s%s", before(used), text_str(&words));
     text_free(&words);
@@ -432,11 +439,12 @@ static void caption_twins(const Plot *plot, char *text, size_t size)
 static void caption_numbers(const Plot *plot, bool all, char *text, size_t size)
 {
     size_t used = 0;
+    bool   told = (all || plot->count == 1) && !plot->y.zero;
 
     *text = '\0';
-    for (int k = 0; (all || plot->count == 1) && k < plot->count && k < 3 && used < size; k++)
+    for (int k = 0; told && k < plot->count && k < 3 && used < size; k++)
         used += series_range(plot, &plot->series[k], used ? ", " : "", text + used, size - used);
-    if (all && plot->count > 3 && used < size)
+    if (all && told && plot->count > 3 && used < size)
         used += (size_t)snprintf(text + used, size - used, ", \xE2\x80\xA6");
     if (plot->binned && used < size)
         used += (size_t)snprintf(text + used, size - used,

@@ -44,6 +44,7 @@ typedef struct PlotAxis {
     bool   twos;     /* its points are at powers of two, its ticks too */
     bool   whole;    /* only whole numbers are meaningful */
     bool   cut;      /* values below lo exist and are drawn at lo */
+    bool   zero;     /* all values are 0, its only tick, in the middle */
     double lo, hi;   /* lo < hi once settled */
 } PlotAxis;
 

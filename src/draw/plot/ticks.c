@@ -230,6 +230,10 @@ int plot_ticks(const PlotAxis *axis, int most, PlotTick *out)
 
     if (axis->names)
         return named_ticks(axis, out);
+    if (axis->zero) {
+        out[0] = (PlotTick){ plot_place(axis, 0), "0" };
+        return 1;
+    }
     most = most > PLOT_TICKS_MOST ? PLOT_TICKS_MOST : most < 2 ? 2 : most;
     count = axis->twos ? twos_ticks(axis, most, out) : 0;
     if (count < 2)

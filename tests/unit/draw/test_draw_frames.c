@@ -65,6 +65,44 @@ TEST(strips_of_several_rows_have_one_height)
     layout_free(&l);
 }
 
+/* One row of cells above three matrices reaches across the page, up to its colour bar; one of
+ * several rows, which would get high, and two in a row keep their columns. */
+TEST(a_strip_alone_in_its_row_reaches_across)
+{
+    static const struct {
+        int     first_rows;
+        int     strips; /* in the first row */
+        bool    across;
+    } cases[] = { { 1, 1, true }, { 24, 1, false }, { 1, 2, false } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        PanelNeed  panels[5] = { { .rows = cases[i].first_rows, .cols = 64, .bar_w = 40 } };
+        PanelPlace places[5] = { { 0, 0, 0 } };
+        int        at = cases[i].strips;
+        LayoutNeed need = { .width = 800, .margin = 10, .gap = 10, .fine = 1, .strip = 8,
+                            .rows = 2, .cols = 3, .count = at + 3, .panels = panels,
+                            .places = places };
+        Layout     l;
+
+        panels[1] = panels[0];
+        places[1] = (PanelPlace){ 0, 1, 0 };
+        for (int k = 0; k < 3; k++) {
+            panels[at + k] = (PanelNeed){ .rows = 64, .cols = 64, .row_labels_w = 30 };
+            places[at + k] = (PanelPlace){ 1, k, 0 };
+        }
+        assert_true(layout_make(&need, &l, NULL));
+        CHECK((l.panels[0].matrix.w > 2 * l.room) == cases[i].across, "%zu: %d pixels, room %d", i,
+              l.panels[0].matrix.w, l.room);
+        CHECK(l.panels[0].bar.x + l.panels[0].bar.w <= need.width - need.margin, "%zu: bar", i);
+        CHECK(!cases[i].across || (l.panels[0].matrix.x <= l.panels[at].matrix.x &&
+              l.panels[0].title.x == l.panels[0].matrix.x), "%zu: its left end %d, %d",
+              i, l.panels[0].matrix.x, l.panels[at].matrix.x);
+        CHECK(l.panels[at].matrix.w == l.panels[at + 2].matrix.w &&
+              (l.room > 210) == cases[i].across, "%zu: the frames below, room %d", i, l.room);
+        layout_free(&l);
+    }
+}
+
 /* A colour bar in one column, and numbers of different width beside the frames. */
 TEST(frames_stand_equally_far_apart)
 {

@@ -270,6 +270,24 @@ TEST(constant_and_empty_series_have_a_range)
     }
 }
 
+TEST(zeros_have_no_made_up_axis)
+{
+    static const double zeros[] = { 0, 0, 0 };
+    Plot               *plot = new_plot();
+    PlotTick            ticks[PLOT_TICKS_MOST];
+    char                text[PLOT_CAPTION];
+
+    add(plot, CURVE_LINE, 3, zeros);
+    add(plot, CURVE_LINE, 3, zeros);
+    plot_settle(plot);
+    assert_int_equal(plot_ticks(&plot->y, 5, ticks), 1);
+    assert_string_equal(ticks[0].text, "0");
+    CHECK(fabs(ticks[0].place - 0.5) < 1e-9, "off the frame: %g", ticks[0].place);
+    plot_caption(plot, false, text, sizeof(text));
+    assert_string_equal(text, "all values are 0");
+    plot_free(plot);
+}
+
 /* ---- views ------------------------------------------------------------------ */
 
 static View curve_view(void *data, DType dtype, int rank, int64_t a, int64_t b,
@@ -784,6 +802,31 @@ TEST(a_band_is_an_area_between_two_points)
     assert_true(first[0][1] < first[3][1] && first[1][1] < first[2][1]); /* down the page */
     assert_true(second[0][0] == first[1][0] && second[3][1] == first[2][1]);
     assert_true(second[2][0] == second[1][0] && second[1][0] > second[0][0]);
+    text_free(&svg);
+    figure_free(figure);
+}
+
+/* A dashed guide through a point with a word: it is drawn first, and the word frees its paper. */
+TEST(words_of_points_stand_on_guides)
+{
+    Plot       *plot = new_plot();
+    PlotSeries *s = add(plot, CURVE_POINTS, 1, (double[]){ 5 });
+    PngOptions  options = { .dpi = 72 };
+    Error       err = ERROR_INIT;
+    Figure     *figure = figure_new(1, &err);
+    Text        svg = { 0 };
+    const char *word, *dash = NULL;
+
+    assert_true(plot_label(s));
+    snprintf(s->labels[0], sizeof(s->labels[0]), "word");
+    plot_guide(plot, "", true, 0);
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[0], plot, "guides");
+    CHECK(figure_file(figure, FORMAT_SVG_FILE, &options, &svg, &err), "%s", err.text);
+    word = strstr(text_str(&svg), "aria-label=\"word\"");
+    for (const char *at = text_str(&svg); (at = strstr(at, "stroke=\"#5a5a5a\"")) != NULL; at++)
+        dash = at;
+    CHECK(word && dash && dash < word, "%s", text_str(&svg));
     text_free(&svg);
     figure_free(figure);
 }

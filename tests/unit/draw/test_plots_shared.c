@@ -1,5 +1,8 @@
 /* test_plots_shared.c -- plots of one page: a name has one colour, one key names all, all fit. */
 
+#include <math.h>
+#include <stdio.h>
+
 #include "check.h"
 #include "draw/figure/scene.h"
 #include "draw/plot/plot.h"
@@ -126,6 +129,54 @@ TEST(a_page_settles_the_colours_of_its_plots)
     assert_int_equal(named(scene.plots[1], "b")->hue, 1);
     scene_free(&scene);
     figure_free(figure);
+}
+
+/* One curve of two points over `x`; `y` is the larger value. */
+static Plot *plot_over(const char *x, double y)
+{
+    Plot *plot = plot_of_letters("a");
+
+    snprintf(plot->x.name, sizeof(plot->x.name), "%s", x);
+    snprintf(plot->y.name, sizeof(plot->y.name), "sum of weights");
+    plot->series[0].y[1] = y;
+    plot_settle(plot);
+    return plot;
+}
+
+/* Draws both side by side; the scene is the caller's. */
+static Scene scene_of_two(Figure *figure, Plot *a, Plot *b)
+{
+    Error err = ERROR_INIT;
+    Scene scene;
+
+    panel_init_plot(&figure->panels[0], a, "");
+    panel_init_plot(&figure->panels[1], b, "");
+    CHECK(scene_make(&scene, figure, (CellCount[2]){ { 4, 4 }, { 4, 4 } }, &err), "%s", err.text);
+    return scene;
+}
+
+TEST(plots_of_one_quantity_have_one_axis)
+{
+    static const struct {
+        const char *x; /* of the second plot; the first is over columns */
+        double      y;
+        bool        equal;
+    } cases[] = { { "column", 0.8, true },    { "column", 0.01, true }, { "distance", 0.8, true },
+                  { "distance", 0.1, false }, { "column", 0, true },    { "distance", 0, false } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Error       err = ERROR_INIT;
+        Figure     *figure = figure_new(2, &err);
+        Scene       scene = scene_of_two(figure, plot_over("column", 1),
+                                         plot_over(cases[i].x, cases[i].y));
+        const Plot *a = scene.plots[0], *b = scene.plots[1];
+        bool        equal = fabs(a->y.lo - b->y.lo) < 1e-9 && fabs(a->y.hi - b->y.hi) < 1e-9;
+
+        CHECK(equal == cases[i].equal, "%zu: %g %g, %g %g", i, a->y.lo, a->y.hi, b->y.lo, b->y.hi);
+        CHECK(fabs(a->y.lo) < 1e-9 && a->y.hi > 1, "%zu: %g to %g", i, a->y.lo, a->y.hi);
+        scene_free(&scene);
+        figure_free(figure);
+    }
 }
 
 TEST(plots_get_lower_to_fit_a_page)
