@@ -19,6 +19,23 @@
 #endif
 #define GUARD_BYTE 0xfd
 
+/* The address checker reports each access to a band, and to what was released. */
+#if defined(ATTNSCOPE_DEBUG) && defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CHECKED
+#endif
+#elif defined(ATTNSCOPE_DEBUG) && defined(__SANITIZE_ADDRESS__)
+#define CHECKED
+#endif
+#ifdef CHECKED
+#include <sanitizer/asan_interface.h>
+#define UNCHECKED __attribute__((no_sanitize("address")))
+#else
+#define UNCHECKED
+#define ASAN_POISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
+#endif
+
 typedef struct Chunk Chunk;
 struct Chunk {
     Chunk   *next;
@@ -75,6 +92,7 @@ Arena *arena_new_from(const ArenaSource *source)
 
 static void chunk_free(const Arena *arena, Chunk *chunk)
 {
+    ASAN_UNPOISON_MEMORY_REGION(chunk->data, (size_t)chunk->size);
     if (arena->source)
         arena->source->give(arena->source->context, chunk->data, chunk->size);
     else
@@ -142,8 +160,10 @@ static Chunk *chunk_new(const Arena *arena, int64_t size)
     if (!chunk)
         return NULL;
     chunk->last = -1;
-    if (chunk_map(arena, chunk, size))
+    if (chunk_map(arena, chunk, size)) {
+        ASAN_POISON_MEMORY_REGION(chunk->data, (size_t)chunk->size);
         return chunk;
+    }
     free(chunk);
     return NULL;
 }
@@ -199,8 +219,11 @@ static void guard_set(Chunk *chunk, int64_t at, int64_t bytes)
 #ifdef ATTNSCOPE_DEBUG
     Header header = { .previous = chunk->last, .size = bytes };
 
+    ASAN_UNPOISON_MEMORY_REGION(chunk->data + at - GUARD, (size_t)(chunk->offset - at + GUARD));
     memcpy(chunk->data + at - GUARD, &header, sizeof(header));
     memset(chunk->data + at + bytes, GUARD_BYTE, GUARD);
+    ASAN_POISON_MEMORY_REGION(chunk->data + at - GUARD, GUARD);
+    ASAN_POISON_MEMORY_REGION(chunk->data + at + bytes, (size_t)(chunk->offset - at - bytes));
     chunk->last = at - GUARD;
 #else
     (void)chunk, (void)at, (void)bytes;
@@ -296,12 +319,16 @@ static void chunk_rewind(Chunk *chunk, int64_t offset)
 {
     Header header;
 
+    if (chunk->offset > offset)
+        ASAN_UNPOISON_MEMORY_REGION(chunk->data + offset, (size_t)(chunk->offset - offset));
     while (chunk->last >= offset) {
         memcpy(&header, chunk->data + chunk->last, sizeof(header));
         chunk->last = header.previous;
     }
-    if (chunk->offset > offset)
+    if (chunk->offset > offset) {
         memset(chunk->data + offset, POISON, (size_t)(chunk->offset - offset));
+        ASAN_POISON_MEMORY_REGION(chunk->data + offset, (size_t)(chunk->offset - offset));
+    }
     chunk->offset = offset;
 }
 #else
@@ -445,7 +472,7 @@ void arena_fail_at(Arena *arena, int64_t k)
 }
 
 #ifdef ATTNSCOPE_DEBUG
-static bool chunk_check(const Chunk *chunk)
+UNCHECKED static bool chunk_check(const Chunk *chunk)
 {
     Header header;
 

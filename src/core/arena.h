@@ -8,8 +8,8 @@
  * and more ask for huge pages, because first touch of 4 KiB pages costs more
  * than the arithmetic done on them.  A reset keeps the chunks.
  *
- * Built with ATTNSCOPE_DEBUG, every allocation is followed by a guard band and
- * released memory is poisoned; arena_check() says whether a band was touched.
+ * Built with ATTNSCOPE_DEBUG, every allocation is followed by a guard band and released memory is
+ * poisoned; arena_check() says whether a band was touched, the address checker reports an access.
  *
  * Not thread-safe: an op takes the scratch of all its workers before it
  * starts them.

@@ -646,6 +646,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int)
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
 {
+    if (which == cudaDevAttrConcurrentManagedAccess && !strcmp(asked(), "attribute"))
+        return emulated_code(cudaErrorInvalidValue);
     *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (int)shared_of_block()
              : which == cudaDevAttrComputeCapabilityMajor     ? strcmp(asked(), "hopper") ? 9 : 8
              : which == cudaDevAttrComputeCapabilityMinor     ? 0

@@ -12,7 +12,8 @@
 // allocation (`take`), attachment (`attach`), kernel launch (`launch`) or wait (`finish`) fail;
 // `device`: there is none; `image`: no kernel was compiled for it; `hopper`: it is of capability
 // 8.0; `wgmma`: products of warpgroups leave their sums as they are; `lost:K`: from the K-th launch
-// on everything fails, as after a kernel that ran wild;
+// on everything fails, as after a kernel that ran wild; `attribute`: a driver does not know whether
+// the host may touch memory while the device works;
 // `memory:B`: other programs hold B bytes of its memory.  Managed memory is never refused, as on
 // a GPU: whoever takes more than the device has is found, because there it may hang.
 // EMULATED_SHARED=B: a block has B bytes of shared memory, as on GPUs that are no Hopper.

@@ -223,6 +223,15 @@ case("replay", function()
   assert(r:view("output_off", 0):max() > 0)
 end)
 
+case("each head that is left out needs the same memory", function()
+  local most = {}
+  for stage in assert(attn.run("head-pruning", { n = 32, d = 8, heads = 2 })):steps() do
+    most[stage.name] = most[stage.name] or stage.arena_peak
+    equal(stage.arena_peak, most[stage.name], stage.name .. " " .. tostring(stage.iteration))
+  end
+  assert(most.importance > 0 and most.prune > 0)
+end)
+
 case("comparison", function()
   local full = assert(attn.run("full", { input = input }))
   local same = full:compare(assert(attn.run("full", { input = input })))

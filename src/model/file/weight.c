@@ -5,6 +5,7 @@
  * compiler makes vectors of them.
  */
 #include "model/file/weight.h"
+#include "attn/cpu/simd/kernel.h"
 
 #include <string.h>
 
@@ -294,9 +295,6 @@ INLINE void row_body(WeightType type, const uint8_t *restrict in, float *restric
     }
 }
 
-typedef void RowRead(WeightType type, const uint8_t *restrict in, float *restrict out,
-                     int64_t count);
-
 static void row_any(WeightType type, const uint8_t *restrict in, float *restrict out,
                     int64_t count)
 {
@@ -310,17 +308,20 @@ __attribute__((target("avx2,f16c"))) static void row_avx2(WeightType type,
 {
     row_body(type, in, out, count);
 }
-
-static RowRead *row_read(void)
-{
-    return __builtin_cpu_supports("avx2") ? row_avx2 : row_any;
-}
-#else
-static RowRead *row_read(void)
-{
-    return row_any;
-}
 #endif
+
+WeightReader *weight_reader_at(int index)
+{
+    WeightReader *found[2] = { NULL };
+    int           count = 0;
+
+#if defined(__x86_64__)
+    if (strcmp(kernel_at(0)->name, "generic") != 0 && __builtin_cpu_supports("avx2"))
+        found[count++] = row_avx2;
+#endif
+    found[count++] = row_any;
+    return index >= 0 && index < count ? found[index] : NULL;
+}
 
 /* ---- matrices -------------------------------------------------------------- */
 
@@ -329,9 +330,9 @@ static RowRead *row_read(void)
 /* The file's [cols, stride], `rows` of its columns from `first` on, to rows of W. */
 static void read_transposed(const Weight *w, int64_t first, int64_t rows, float *out)
 {
-    RowRead *read = row_read();
-    int64_t  bytes = types[w->type].bytes, stride = w->stride ? w->stride : w->rows;
-    float    tile[16][TILE];
+    WeightReader *read = weight_reader_at(0);
+    int64_t       bytes = types[w->type].bytes, stride = w->stride ? w->stride : w->rows;
+    float         tile[16][TILE];
 
     for (int64_t c = 0; c < w->cols; c += 16)
         for (int64_t r = 0; r < rows; r += TILE) {
@@ -361,8 +362,8 @@ static int64_t row_in_file(const Weight *w, int64_t r)
 
 void weight_read(const Weight *w, int64_t first, int64_t rows, float *out)
 {
-    RowRead *read = row_read();
-    int64_t  bytes = w->cols / types[w->type].values * types[w->type].bytes;
+    WeightReader *read = weight_reader_at(0);
+    int64_t       bytes = w->cols / types[w->type].values * types[w->type].bytes;
 
     if (w->type == WEIGHT_NONE)
         return;

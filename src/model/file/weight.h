@@ -37,4 +37,9 @@ int64_t     weight_block_bytes(WeightType type);
  * rows between threads. */
 void weight_read(const Weight *w, int64_t first, int64_t rows, float *out);
 
+/* Reads the blocks of `count` values, a multiple of a block's.  weight_reader_at: those that this
+ * processor can run, best first; NULL past the end.  ATTNSCOPE_ISA=generic leaves the last one. */
+typedef void WeightReader(WeightType type, const uint8_t *in, float *out, int64_t count);
+WeightReader *weight_reader_at(int index);
+
 #endif

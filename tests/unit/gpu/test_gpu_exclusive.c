@@ -43,6 +43,19 @@ static void done(Device *device)
     unsetenv("EMULATED_EXCLUSIVE");
 }
 
+TEST(what_the_driver_does_not_say_the_host_may_not)
+{
+    Device *device;
+
+    if (gpu_fixture_is_real())
+        skip();
+    setenv("EMULATED_FAIL", "attribute", 1);
+    device = gpu_fixture_device();
+    unsetenv("EMULATED_FAIL");
+    assert_false(device_info(device)->managed);
+    device_release(device);
+}
+
 /* ---- the emulation itself ---------------------------------------------------------------- */
 
 typedef struct Memory {

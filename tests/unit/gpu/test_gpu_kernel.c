@@ -102,6 +102,21 @@ TEST(features_of_themselves)
             }
 }
 
+/* exp(x) alone, and relative to another entry than the largest of a column, is beyond float. */
+TEST(column_softmax_of_numbers_far_apart)
+{
+    FeatureMap map = { .kind = FEATURE_COLUMN_SOFTMAX, .input_scale = 1 };
+    GpuFixture f = gpu_fixture_new(2, 6);
+    Tensor     x = fixture_normal(&f.gpu, 2, 70, 5, 200), y[2];
+
+    for (int side = 0; side < 2; side++)
+        y[side] = fixture_tensor(&f.gpu, DT_F32, 2, 70, 5);
+    cpu_features(f.cpu.run, &x, NULL, &map, true, &y[0]);
+    gpu_features(f.gpu.run, &x, NULL, &map, true, &y[1]);
+    CHECK_BELOW(gpu_difference(&y[1], &y[0]), 1e-5, "softmax of columns");
+    gpu_fixture_free(&f);
+}
+
 /* ---- linear attention ------------------------------------------------------------ */
 
 typedef struct Case {

@@ -473,9 +473,38 @@ static void every_block_type_has_the_values_of_the_reference(void **state)
             values[4095] != expected[i].some[2] || hash_bits(values, 4096) != expected[i].hash)
             fail_msg("%s: %a %a .. %a", weight_type_name(w.type), (double)values[0],
                      (double)values[1], (double)values[4095]);
+        for (int k = 0; weight_reader_at(k); k++) {
+            weight_reader_at(k)(w.type, raw, values, 4096);
+            if (hash_bits(values, 4096) != expected[i].hash)
+                fail_msg("%s: reader %d", weight_type_name(w.type), k);
+        }
         free(values);
         free(raw);
     }
+}
+
+/* All readers of this processor, also where the count is no multiple of the piece they take. */
+static void readers_agree_on_numbers_of_any_count(void **state)
+{
+    static const WeightType plain[] = { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_F64 };
+    uint8_t                 raw[8 * 40];
+    uint64_t                random = 5;
+
+    (void)state;
+    for (size_t b = 0; b < sizeof(raw); b++)
+        raw[b] = random_byte(&random);
+    for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+        for (int64_t count = 0; count <= 40; count++) {
+            float first[41] = { 0 }, other[41] = { 0 };
+
+            weight_reader_at(0)(plain[i], raw, first, count);
+            for (int k = 1; weight_reader_at(k); k++) {
+                weight_reader_at(k)(plain[i], raw, other, count);
+                if (memcmp(first, other, sizeof(first)) != 0)
+                    fail_msg("%s, %d values: reader %d", weight_type_name(plain[i]), (int)count, k);
+            }
+            assert_true(first[count] == 0);
+        }
 }
 
 /* All 65536 of them, subnormals and infinities too. */
@@ -557,6 +586,7 @@ int main(void)
         cmocka_unit_test(truncated_files_are_refused),
         cmocka_unit_test(changed_bytes_do_no_harm),
         cmocka_unit_test(every_block_type_has_the_values_of_the_reference),
+        cmocka_unit_test(readers_agree_on_numbers_of_any_count),
         cmocka_unit_test(halves_are_exact),
         cmocka_unit_test(a_transposed_part_is_turned),
         cmocka_unit_test(pairs_become_halves),
