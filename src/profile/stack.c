@@ -149,16 +149,6 @@ static const Mechanism *take_mechanism(Reader *r)
     return m;
 }
 
-/* What a mechanism's name needs besides, as nothing that is a state's sizes follows it. */
-static bool refuse_name(const Reader *r, const Mechanism *m)
-{
-    if (!strcmp(m->id, "mla"))
-        return refuse(r, "latent attention is full with --rank R, and --rope R");
-    return refuse(r, "expected the sizes of a state, NAME(HEADS,KEYS,VALUES); a pattern that keeps "
-                     "keys is window(KEYS) or window(KEYS,sinks=S), where KEYS counts the query's "
-                     "own");
-}
-
 static bool read_state(Reader *r, const Mechanism *m, StackLayer *layer)
 {
     int64_t    *sizes[] = { &layer->heads, &layer->keys, &layer->values };
@@ -243,7 +233,9 @@ static bool read_layer(Reader *r)
             return false;
     } else if ((m = take_mechanism(r)) != NULL) {
         if (!gives_sizes(r))
-            return refuse_name(r, m);
+            return refuse(r, "expected the sizes of a state, NAME(HEADS,KEYS,VALUES); a pattern "
+                             "that keeps keys is window(KEYS) or window(KEYS,sinks=S), where "
+                             "KEYS counts the query's own; latent attention is full with --rank");
         if (!read_state(r, m, &layer))
             return false;
     } else {
