@@ -142,11 +142,11 @@ static const Mechanism *take_mechanism(Reader *r)
     const Mechanism *m = take_name(r, length);
     size_t           times = length;
 
+    if (m)
+        return m;
     while (times && r->at[times - 1] >= '0' && r->at[times - 1] <= '9')
         times--;
-    if (!m && times && times < length && r->at[times - 1] == 'x')
-        m = take_name(r, times - 1);
-    return m;
+    return times && times < length && r->at[times - 1] == 'x' ? take_name(r, times - 1) : NULL;
 }
 
 static bool read_state(Reader *r, const Mechanism *m, StackLayer *layer)
