@@ -1,7 +1,7 @@
-/* lines.c -- columns and diagonals of each head's own; see pattern.h.
+/* lines.c -- columns of each head's own, with diagonals or beside a prompt; see pattern.h.
  *
- * A row is the merge of two increasing lists of keys: the columns, and the query less the offsets,
- * which are read from the largest down.
+ * A row of lines is the merge of two increasing lists of keys: the columns, and the query less the
+ * offsets, which are read from the largest down.
  */
 #include "attn/pattern/node.h"
 
@@ -82,5 +82,36 @@ Pattern *pattern_lines(Arena *a, PatternShape s, const Tensor *columns, const Te
     p->tensor = *columns;
     p->table = kept;
     p->per_head = columns->shape[0] > 1 || offsets->shape[0] > 1;
+    return p;
+}
+
+/* After the prompt a row is the columns and the keys from `near` on, which are later: no merge. */
+static void row_prompt(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const int32_t *col = tensor_head(&p->tensor, head, p->shape.heads);
+    int64_t        prompt = p->a, near = p->b;
+    Open           open = { 0 };
+
+    if (i < prompt) {
+        runs_push(row, 0, i + 1, 1, COMPONENT_BLOCK);
+        return;
+    }
+    for (int64_t c = 0; c < p->tensor.shape[1]; c++)
+        add_key(row, &open, col[c], COMPONENT_OTHER);
+    close_run(row, &open);
+    runs_push(row, near, i + 1 - near, 1, COMPONENT_WINDOW);
+}
+
+Pattern *pattern_prompt(Arena *a, PatternShape s, int64_t prompt, const Tensor *columns,
+                        int64_t near)
+{
+    Pattern *p = tensor_given(columns) ? pattern_node(a, s, row_prompt, 0) : NULL;
+
+    if (!p)
+        return NULL;
+    p->a = prompt;
+    p->b = near;
+    p->tensor = *columns;
+    p->per_head = columns->shape[0] > 1;
     return p;
 }

@@ -124,6 +124,11 @@ Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bi
 /* n = m: keys j <= i that are one of the columns, or lie one of the offsets before i; increasing
  * int32 [h',c] and [h',o], borrowed; COMPONENT_GLOBAL and COMPONENT_STRIDED */
 Pattern *pattern_lines(Arena *a, PatternShape s, const Tensor *columns, const Tensor *offsets);
+/* n = m: rows before `prompt` see keys j <= i (COMPONENT_BLOCK), the others the columns, increasing
+ * int32 [h',c] before `near`, borrowed (COMPONENT_OTHER), and near <= j <= i (COMPONENT_WINDOW);
+ * near <= prompt */
+Pattern *pattern_prompt(Arena *a, PatternShape s, int64_t prompt, const Tensor *columns,
+                        int64_t near);
 /* n = m: keys j <= i <= last[j], i32 [h',n], borrowed; those with i - j < near have
  * COMPONENT_WINDOW, the others `bits` */
 Pattern *pattern_lasting(Arena *a, PatternShape s, const Tensor *last, int64_t near, uint8_t bits);

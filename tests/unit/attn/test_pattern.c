@@ -492,6 +492,31 @@ TEST(lines_are_columns_and_distances)
     arena_free(arena);
 }
 
+/* A prompt, then each head's columns and what is near the prompt's end; against the rule. */
+TEST(rows_after_a_prompt_see_columns_and_what_is_near)
+{
+    enum { N = 40, COUNT = 5, PROMPT = 20, NEAR = 17 };
+    Arena       *arena = arena_new();
+    PatternShape s = { .heads = 4, .n = N, .m = N };
+    int32_t      cols[2 * COUNT] = { 0, 1, 2, 9, 16, 3, 5, 6, 11, 15 };
+    Tensor       columns = tensor_of(DT_I32, 2, (int64_t[]){ 2, COUNT }, cols);
+    Pattern     *p = pattern_prompt(arena, s, PROMPT, &columns, NEAR);
+
+    assert_true(pattern_per_head(p));
+    for (int64_t x = 0; x < 4 * N * N; x++) {
+        int64_t i = x / N % N, j = x % N, head = x / N / N;
+        uint8_t want = j > i ? 0 : i < PROMPT ? COMPONENT_BLOCK : j >= NEAR ? COMPONENT_WINDOW : 0;
+        bool    in;
+        uint8_t bits = pattern_cell(p, head, i, j, &in);
+
+        for (int64_t c = head / 2 * COUNT; c < (head / 2 + 1) * COUNT && i >= PROMPT; c++)
+            want |= cols[c] == j ? COMPONENT_OTHER : 0;
+        assert_int_equal(in, want != 0);
+        assert_int_equal(bits, want);
+    }
+    arena_free(arena);
+}
+
 /* Keys that stay to a query of their own, past places where the runs are stored; against the
  * rule. */
 TEST(lasting_keys_stay_to_their_last_query)

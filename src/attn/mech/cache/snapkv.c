@@ -252,31 +252,13 @@ static Tensor keep_most(Run *r, const Sizes *s, const double *pooled)
     return tensor_of(DT_I32, 2, (int64_t[]){ s->sets, s->keep }, kept.data);
 }
 
-/* u8 [n]: 1 from `from` on, before `to`. */
-static uint8_t *flags_of(Run *r, int64_t from, int64_t to)
-{
-    uint8_t *flags = run_alloc(r, r->n, 1);
-
-    for (int64_t x = 0; flags && x < r->n; x++)
-        flags[x] = x >= from && x < to;
-    return flags;
-}
-
 static Pattern *cells_of(Run *r, const Sizes *s, const Tensor *kept)
 {
     PatternShape shape = { .heads = r->h, .n = r->n, .m = r->n };
-    Arena       *a = r->arena;
-    uint8_t     *prompt = flags_of(r, 0, s->prompt), *near = flags_of(r, s->pre, r->n);
-    Tensor       none = run_tensor2(r, DT_I32, s->sets, 0);
-    Pattern     *voted, *later;
 
     if (run_failed(r))
         return NULL;
-    voted = pattern_marked(a, pattern_lines(a, shape, kept, &none), COMPONENT_OTHER);
-    later = pattern_marked(a, pattern_cols(a, shape, near), COMPONENT_WINDOW);
-    later = pattern_difference(a, pattern_union(a, voted, later), pattern_rows(a, shape, prompt));
-    return pattern_finish(a, shape, pattern_union(a, pattern_marked(a, pattern_rows(a, shape,
-                          prompt), COMPONENT_BLOCK), later), true);
+    return pattern_prompt(r->arena, shape, s->prompt, kept, s->pre);
 }
 
 static void show(Run *r, const Sizes *s, const double *votes, const double *pooled,
