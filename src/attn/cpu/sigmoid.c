@@ -57,34 +57,13 @@ static void pack_item(void *context, int64_t panel, int worker)
                job->packed + panel * job->d * TILE_KEYS);
 }
 
-/* Scores of a row become weights; the last keys, which do not exist, have none.  NaN stays. */
-static void weigh(const Kernel *kernel, float *s, int64_t keys, float bias)
+/* Scores of a row become weights, whose sum is returned; the last keys, which do not exist, have
+ * none.  NaN stays. */
+static double weigh(const Kernel *kernel, float *s, int64_t keys, float bias)
 {
-    float faded[TILE_KEYS];
-
-    kernel->line(s, TILE_KEYS, 1, bias);
-    for (int j = 0; j < TILE_KEYS; j++)
-        faded[j] = -fabsf(s[j]);
-    kernel->exp2(faded, TILE_KEYS, 1, 0);
-    for (int j = 0; j < TILE_KEYS; j++) {
-        float weight = (s[j] < 0 ? faded[j] : 1.0f) / (1.0f + faded[j]);
-
-        s[j] = isnan(s[j]) ? s[j] : weight;
-    }
-    memset(s + keys, 0, (size_t)(TILE_KEYS - keys) * sizeof(*s));
-}
-
-static double sum_of(const float *w)
-{
-    float  part[LANES] = { 0 };
-    double sum = 0;
-
-    for (int j = 0; j < TILE_KEYS; j += LANES)
-        for (int x = 0; x < LANES; x++)
-            part[x] += w[j + x];
-    for (int x = 0; x < LANES; x++)
-        sum += (double)part[x];
-    return sum;
+    for (int64_t j = keys; j < TILE_KEYS; j++)
+        s[j] = -INFINITY;
+    return (double)kernel->logistic(s, TILE_KEYS, bias);
 }
 
 static int64_t keys_of(const SigmoidJob *job, int64_t i)
@@ -123,8 +102,8 @@ static void take_tile(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int
     for (int64_t x = 0; x < TILE_ROWS; x++) {
         float *s = w->tile + x * TILE_KEYS;
 
-        weigh(job->kernel, s, keys, (float)(job->at->bias[min_i64(i + x, job->n - 1)] * LOG2_E));
-        w->sum[row + x] += sum_of(s);
+        w->sum[row + x] += weigh(job->kernel, s, keys,
+                                 (float)(job->at->bias[min_i64(i + x, job->n - 1)] * LOG2_E));
     }
     job->kernel->mix(w->tile, TILE_KEYS, tensor_row_f32(v, head, job->h, key), v->stride[1], keys,
                      job->e, ones, w->acc + row * job->lda, job->lda);
@@ -199,11 +178,9 @@ static void take_keys(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int
                       w->s);
     if (job->has_terms)
         terms_add_list(&w->terms, head, 0, w->key, count, w->s);
-    for (int64_t x = 0; x < count; x += TILE_KEYS) {
-        weigh(job->kernel, w->s + x, min_i64(TILE_KEYS, count - x),
-              (float)(job->at->bias[0] * LOG2_E));
-        job->part_sum[part] += sum_of(w->s + x);
-    }
+    for (int64_t x = 0; x < count; x += TILE_KEYS)
+        job->part_sum[part] += weigh(job->kernel, w->s + x, min_i64(TILE_KEYS, count - x),
+                                     (float)(job->at->bias[0] * LOG2_E));
     job->kernel->mix_row(w->s, tensor_head(v, head, job->h), v->stride[1], w->key, count, job->e, 1,
                          acc);
     if (job->has_values)

@@ -259,6 +259,35 @@ TEST(exponentials_and_waves_in_double)
     }
 }
 
+/* 1 / (1 + 2^-(x + shift)) and the sum, in every kernel; far below it is exactly 0. */
+TEST(logistic_weights_and_their_sum)
+{
+    enum { COUNT = 5 * LANES };
+
+    for (int k = 0; kernel_at(k); k++) {
+        float  x[COUNT], y[COUNT], sum;
+        double want = 0;
+
+        for (int i = 0; i < COUNT; i++)
+            y[i] = x[i] = (float)(i - COUNT / 2) * 0.7f;
+        y[0] = x[0] = -INFINITY;
+        y[1] = x[1] = 400;
+        y[2] = x[2] = -400;
+        sum = kernel_at(k)->logistic(y, COUNT, 0.3f);
+        for (int i = 0; i < COUNT; i++) {
+            double exact = 1 / (1 + exp2(-(double)(x[i] + 0.3f)));
+
+            CHECK_BELOW(fabs((double)y[i] - exact), 1e-6 * exact + 1e-37, "%s of %g",
+                        kernel_at(k)->name, (double)x[i]);
+            want += exact;
+        }
+        assert_true(y[0] == 0 && y[1] == 1 && y[2] == 0);
+        CHECK_BELOW(fabs((double)sum - want), 1e-6 * want, "the sum of %s", kernel_at(k)->name);
+        y[7] = NAN;
+        assert_true(isnan(kernel_at(k)->logistic(y, LANES, 0)) && isnan(y[7]) && !isnan(y[6]));
+    }
+}
+
 /* Relative errors of a few units in the last place, also where a sigmoid or a softplus is tiny. */
 TEST(sigmoids_and_softplus_in_double)
 {

@@ -91,6 +91,8 @@ typedef struct Kernel {
                     int64_t f, int64_t e, double *state, double *out);
     /* x[i] = 2^(scale x[i] - shift); exactly 0 far below. */
     void (*exp2)(float *x, int64_t count, float scale, float shift);
+    /* x[i] = 1 / (1 + 2^-(x[i] + shift)), count a multiple of LANES; returns the sum. */
+    float (*logistic)(float *x, int64_t count, float shift);
     /* y[i] = max(x, 0) + alpha e^min(x, 0) + 1 - alpha, which needs no branch */
     void (*elu)(const float *x, int64_t count, float alpha, float *y);
     void (*scale)(const float *x, int64_t count, float factor, float *y);

@@ -18,6 +18,29 @@ static TARGET void array_exp2(float *x, int64_t count, float scale, float shift)
     vec_store_part(x, count, vec_exp2(vec_fma(a, vec_load_part(x, count), b)));
 }
 
+/* 1 / (1 + 2^-x) by the power of a number that is not above 0; NaN stays. */
+INLINE Vec logistic_of(Vec x)
+{
+    Vec zero = vec_splat(0.0f), one = vec_splat(1.0f);
+    Vec power = vec_exp2(vec_sub(zero, vec_max(vec_sub(zero, x), x)));
+    Vec above = vec_max(vec_keep(one, bits_reach(x, zero)), power); /* 1, or below 0 the power */
+
+    return vec_div(above, vec_add(one, power));
+}
+
+static TARGET float array_logistic(float *x, int64_t count, float shift)
+{
+    Vec sum = vec_splat(0.0f), b = vec_splat(shift);
+
+    for (int64_t j = 0; j < count; j += WIDTH) {
+        Vec y = logistic_of(vec_add(vec_load(x + j), b));
+
+        vec_store(x + j, y);
+        sum = vec_add(sum, y);
+    }
+    return vec_total(sum);
+}
+
 INLINE Vec elu_of(Vec x, float alpha)
 {
     Vec above = vec_max(x, vec_splat(0.0f)), below = vec_sub(x, above);

@@ -613,6 +613,7 @@ const Kernel KERNEL = {
     .dots_squares = rows_dots_squares,
     .recur = tokens_recur,
     .exp2 = array_exp2,
+    .logistic = array_logistic,
     .elu = array_elu,
     .cap = array_cap,
     .fold_scaled = array_fold_scaled,
