@@ -22,8 +22,8 @@ typedef struct OneRow {
     const Job *job;
     int64_t    slices, lda;
     int64_t   *start; /* [lists + 1] into key; a list serves all heads, or one */
-    int64_t   *first; /* [lists] where keys are neighbours, their first; else NULL */
-    int32_t   *key;   /* of neighbours 0, 1, 2, ... */
+    int64_t   *first; /* [lists] the first key */
+    int32_t   *key;   /* NULL where keys are neighbours */
     float     *q;     /* [h][d] scaled */
     float     *s;     /* [workers][STEP_KEYS] */
     float     *max, *sum; /* [h][slices] */
@@ -31,9 +31,9 @@ typedef struct OneRow {
     float     *acc;   /* [h][slices][lda] */
 } OneRow;
 
-/* The list of some keys, counted from row `base`. */
+/* Some keys, counted from row `base`. */
 typedef struct Listed {
-    const int32_t *key;
+    const int32_t *key; /* NULL: neighbours */
     int64_t        count, base;
 } Listed;
 
@@ -47,8 +47,8 @@ static bool are_neighbours(const PatternRow *row)
     return row->count == 0 || (row->count == 1 && row->runs[0].step == 1);
 }
 
-/* Counts the row's keys and those of the longest list; *neighbours: in every list.  False: no
- * memory. */
+/* Counts the row's keys and those of the longest list; *neighbours: in every list, and no position
+ * asks for their places.  False: no memory. */
 static bool count_keys(OneRow *o, PatternRow *row, int64_t lists, int64_t *longest,
                        bool *neighbours)
 {
@@ -89,19 +89,16 @@ static bool list_keys(OneRow *o)
     o->start = arena_zalloc(job->run->arena, lists + 1, sizeof(*o->start));
     o->first = cpu_scratch(job->run, lists, sizeof(*o->first));
     ok = o->start && o->first && count_keys(o, &row, lists, &longest, &neighbours);
-    if (ok) {
+    if (ok)
         o->slices = max_i64(1, ceil_div(longest, SLICE_KEYS));
-        o->key = cpu_scratch(job->run, neighbours ? STEP_KEYS : max_i64(1, o->start[lists]),
-                             sizeof(*o->key));
+    if (ok && !neighbours) {
+        o->key = cpu_scratch(job->run, max_i64(1, o->start[lists]), sizeof(*o->key));
+        ok = o->key != NULL;
     }
-    for (int32_t x = 0; ok && o->key && neighbours && x < STEP_KEYS; x++)
-        o->key[x] = x;
-    if (ok && o->key && !neighbours) {
-        o->first = NULL;
+    if (ok && !neighbours)
         fill_lists(o, &row, lists);
-    }
     pattern_row_free(&row);
-    return ok && o->key && !row.failed;
+    return ok && !row.failed;
 }
 
 /* At most STEP_KEYS from place x of the head's list on. */
@@ -110,8 +107,8 @@ static Listed listed(const OneRow *o, int64_t head, int64_t x)
     int64_t list = list_of(o, head), start = o->start[list], count = o->start[list + 1] - start;
     Listed  l = { .count = min_i64(STEP_KEYS, count - x) };
 
-    if (o->first)
-        l = (Listed){ o->key, l.count, o->first[list] + x };
+    if (!o->key)
+        l.base = o->first[list] + x;
     else if (l.count > 0)
         l.key = o->key + start + x;
     return l;
@@ -178,7 +175,7 @@ static void take_pass(const OneRow *o, int rows, int64_t head, int64_t slice, Li
         .rows = rows, .q = o->q + head * job->d, .ldq = job->d,
         .k = tensor_row_f32(k, head, job->h, l.base), .ldk = k->stride[1],
         .v = tensor_row_f32(v, head, job->h, l.base), .ldv = v->stride[1],
-        .keys = o->first ? NULL : l.key, .count = l.count, .d = job->d, .e = job->e,
+        .keys = l.key, .count = l.count, .d = job->d, .e = job->e,
         .max = o->max + part, .sum = o->sum + part, .ldm = o->slices,
         .acc = o->acc + part * o->lda, .lda = o->slices * o->lda,
     };

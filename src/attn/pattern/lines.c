@@ -85,7 +85,7 @@ Pattern *pattern_lines(Arena *a, PatternShape s, const Tensor *columns, const Te
     return p;
 }
 
-/* After the prompt a row is the columns and the keys from `near` on, which are later: no merge. */
+/* After the prompt a row is the columns, then the keys from `near` on, which are later. */
 static void row_prompt(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     const int32_t *col = tensor_head(&p->tensor, head, p->shape.heads);

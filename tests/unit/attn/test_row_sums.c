@@ -379,7 +379,7 @@ TEST(rows_mix_values)
 
 /* ---- queries that take the same keys in one pass ---------------------------------- */
 
-#define PASSED 41 /* keys: whole steps of every kernel, and a part */
+#define PASSED 151 /* keys: whole steps, fetched ahead and not, and a part */
 
 typedef struct Passed {
     int     rows;
@@ -440,7 +440,7 @@ static void pass_holds(const Passed *p, bool listed, int count, int64_t d, int64
 
             for (int j = 0; j < count; j++)
                 mixed += s[j] * (double)p->v[(listed ? p->key[j] : j) * WIDE_ROW + t];
-            CHECK_NEAR(p->acc[i * (WIDE_ROW + LANES) + t], mixed, 2e-5); /* of some forty terms */
+            CHECK_NEAR(p->acc[i * (WIDE_ROW + LANES) + t], mixed, 2e-5); /* of 151 terms */
         }
     }
 }
@@ -448,6 +448,8 @@ static void pass_holds(const Passed *p, bool listed, int count, int64_t d, int64
 /* In every kernel, of any width, of listed keys and of neighbours, fetched ahead and not. */
 TEST(queries_take_keys_as_a_softmax_does)
 {
+    bool before = kernel_fetches;
+
     for (int x = 0; kernel_at(x); x++)
         for (int64_t d = 1; d <= WIDE_ROW; d += 4)
             for (int way = 0; way < 8; way++) {
@@ -458,6 +460,38 @@ TEST(queries_take_keys_as_a_softmax_does)
                 pass_take(p, kernel_at(x), way & 2, 0, PASSED, d, e);
                 pass_holds(p, way & 2, PASSED, d, e);
             }
+    kernel_fetches = before;
+}
+
+/* Long runs of neighbours in dots and mix_row, with and without the fetch. */
+TEST(long_runs_score_and_mix_alike_fetched_or_not)
+{
+    bool before = kernel_fetches;
+
+    for (int x = 0; kernel_at(x); x++)
+        for (int fetches = 0; fetches < 2; fetches++) {
+            Passed *p = pass_new(7, 1);
+            int32_t run[PASSED];
+            float   s[PASSED], sum[WIDE_ROW + LANES];
+
+            for (int j = 0; j < PASSED; j++)
+                run[j] = j;
+            for (int t = 0; t < WIDE_ROW + LANES; t++)
+                sum[t] = 3;
+            kernel_fetches = fetches;
+            kernel_at(x)->dots(p->q, p->k, WIDE_ROW, run, PASSED, 90, s);
+            kernel_at(x)->mix_row(s, p->v, WIDE_ROW, run, PASSED, 90, 0.5f, sum);
+            for (int j = 0; j < PASSED; j++)
+                CHECK_NEAR(s[j], product_of(p->q, p->k + j * WIDE_ROW, 90), 1e-5);
+            for (int t = 0; t < 90; t++) {
+                double want = 1.5;
+
+                for (int j = 0; j < PASSED; j++)
+                    want += (double)s[j] * (double)p->v[j * WIDE_ROW + t];
+                CHECK_NEAR(sum[t], want, 2e-5); /* of 151 terms */
+            }
+        }
+    kernel_fetches = before;
 }
 
 /* What was taken before is scaled when a larger score comes, and not when none does. */

@@ -219,7 +219,8 @@ const Kernel *kernel_at(int index);
 /* The value of ATTNSCOPE_ISA if no kernel has this name; else NULL. */
 const char *kernel_unknown(void);
 
-/* This processor gains from pass and dots_squares that fetch rows ahead: Intel does, AMD's
+/* This processor gains from loops that fetch rows ahead (pass, dots_squares, long runs of dots and
+ * mix_row): Intel does, AMD's
  * Zen 4 loses (docs/performance.md).  Set by the first kernel_at; results do not depend on it. */
 extern bool kernel_fetches;
 
