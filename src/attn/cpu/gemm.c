@@ -29,6 +29,13 @@ void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, fl
     blas_leave();
 }
 
+/* BLAS refuses an lda below the row's length, which a lone row of turned features has. */
+static Matrix left_of(const SmallProduct *p)
+{
+    return p->step == 1 ? (Matrix){ p->a, p->rows == 1 ? p->inner : p->lda, false }
+                        : (Matrix){ p->a, p->step, true };
+}
+
 void cpu_product(const SmallProduct *p)
 {
     const Kernel *kernel = kernel_at(0);
@@ -36,8 +43,7 @@ void cpu_product(const SmallProduct *p)
     if (kernel != &kernel_generic)
         kernel->product(p);
     else
-        cpu_sgemm((Matrix){ p->a, p->step == 1 ? p->lda : p->step, p->step != 1 },
-                  (Matrix){ p->b, p->ldb, false }, p->rows, p->cols, p->inner, p->alpha,
+        cpu_sgemm(left_of(p), (Matrix){ p->b, p->ldb, false }, p->rows, p->cols, p->inner, p->alpha,
                   p->add ? 1 : 0, p->c, p->ldc);
 }
 
