@@ -15,7 +15,8 @@
 #include <string.h>
 
 #define SLICE_KEYS (4 * LIST_KEYS)
-#define STEP_KEYS 64    /* keys at once, which stay in the first-level cache */
+#define STEP_KEYS LIST_KEYS /* keys at once of one query, or two that are taken in one pass */
+#define MANY_KEYS 64        /* of more queries, for which they stay in the first-level cache */
 #define ALONE (1 << 17) /* numbers of keys and values that are not worth a second thread */
 
 typedef struct OneRow {
@@ -101,11 +102,11 @@ static bool list_keys(OneRow *o)
     return ok && !row.failed;
 }
 
-/* At most STEP_KEYS from place x of the head's list on. */
-static Listed listed(const OneRow *o, int64_t head, int64_t x)
+/* At most `most` from place x of the head's list on. */
+static Listed listed(const OneRow *o, int64_t head, int64_t x, int64_t most)
 {
     int64_t list = list_of(o, head), start = o->start[list], count = o->start[list + 1] - start;
-    Listed  l = { .count = min_i64(STEP_KEYS, count - x) };
+    Listed  l = { .count = min_i64(most, count - x) };
 
     if (!o->key)
         l.base = o->first[list] + x;
@@ -183,17 +184,22 @@ static void take_pass(const OneRow *o, int rows, int64_t head, int64_t slice, Li
     job->kernel->pass(&pass);
 }
 
-/* Heads [first, end) of one head of k take keys from place x of their lists on. */
+/* How many heads the worker takes in one pass. */
+static int rows_together(const OneRow *o, const Worker *w)
+{
+    return o->job->has_terms || w->terms.value || o->job->per_head ? 1 : PASS_ROWS;
+}
+
+/* Heads [first, end) of one head of k take `step` keys from place x of their lists on. */
 static void take_step(const OneRow *o, Worker *w, int64_t first, int64_t end, int64_t slice,
-                      int64_t x, float *s)
+                      int64_t x, int64_t step, float *s)
 {
     bool plain = !o->job->has_terms && !w->terms.value;
-    int  most = plain && !o->job->per_head ? PASS_ROWS : 1;
 
     for (int64_t head = first, rows; head < end; head += rows) {
-        Listed l = listed(o, head, x);
+        Listed l = listed(o, head, x, step);
 
-        rows = min_i64(most, end - head);
+        rows = min_i64(rows_together(o, w), end - head);
         if (l.count <= 0)
             continue;
         w->cells += (double)(rows * l.count);
@@ -211,12 +217,13 @@ static void slice_item(void *context, int64_t item, int worker)
     Worker    *w = &job->workers[worker];
     int64_t    h_kv = job->in->k.shape[0], shared = item / o->slices, slice = item % o->slices;
     int64_t    first = ceil_div(shared * job->h, h_kv), end = ceil_div((shared + 1) * job->h, h_kv);
+    int64_t    step = end - first > rows_together(o, w) ? MANY_KEYS : STEP_KEYS;
     float     *s = o->s + worker * STEP_KEYS;
     double     before = w->cells;
 
     for (int64_t x = slice * SLICE_KEYS; x < (slice + 1) * SLICE_KEYS && !cpu_cancelled(job->run);
-         x += STEP_KEYS)
-        take_step(o, w, first, end, slice, x, s);
+         x += step)
+        take_step(o, w, first, end, slice, x, step, s);
     run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 

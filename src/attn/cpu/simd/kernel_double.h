@@ -249,18 +249,25 @@ INLINE void strip_mix_wide(const double *w, const float *v, int64_t ldv, int64_t
         wide_store(acc + x * WIDE, sum[x]);
 }
 
+/* Rows that are mixed strip by strip while they stay in the first-level cache. */
+#define MIX_ROWS 16
+
 static TARGET void rows_mix_wide(const double *w, const float *v, int64_t ldv, int64_t count,
                                  int64_t e, double *acc)
 {
-    int64_t at = 0;
+    int64_t most = e > 8 * WIDE ? MIX_ROWS : count;
 
-    for (; at + 8 * WIDE <= e; at += 8 * WIDE)
-        strip_mix_wide(w, v + at, ldv, count, 8, acc + at);
-    for (; at + WIDE <= e; at += WIDE)
-        strip_mix_wide(w, v + at, ldv, count, 1, acc + at);
-    for (; at < e; at++)
-        for (int64_t j = 0; j < count; j++)
-            acc[at] += w[j] * (double)v[j * ldv + at];
+    for (int64_t j = 0; j < count; j += most) {
+        int64_t rows = count - j < most ? count - j : most, at = 0;
+
+        for (; at + 8 * WIDE <= e; at += 8 * WIDE)
+            strip_mix_wide(w + j, v + j * ldv + at, ldv, rows, 8, acc + at);
+        for (; at + WIDE <= e; at += WIDE)
+            strip_mix_wide(w + j, v + j * ldv + at, ldv, rows, 1, acc + at);
+        for (; at < e; at++)
+            for (int64_t x = 0; x < rows; x++)
+                acc[at] += w[j + x] * (double)v[(j + x) * ldv + at];
+    }
 }
 
 static TARGET double array_dot_double(const double *x, const double *z, int64_t count)

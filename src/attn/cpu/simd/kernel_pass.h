@@ -1,11 +1,13 @@
 /* kernel_pass.h -- the part of kernel_body.h where one query or two take the same keys in one pass.
  *
- * Some keys are scored, become weights and are mixed, then the next ones.  Where rows are fetched
- * ahead these are few, because arithmetic on rows that are at hand leaves the memory idle: the
+ * Some keys are scored, become weights and are mixed, then the next ones.  Neighbours are few at a
+ * time and fetched ahead, because arithmetic on rows that are at hand leaves the memory idle: the
  * processor begins the next reads only as far as it looks ahead.
  */
 #define PASS_KEYS 64
-#define PASS_FETCHED LANES /* where rows are fetched ahead */
+#define PASS_FETCHED LANES /* neighbours, which are fetched ahead */
+
+
 #define PASS_STRIP (4 * WIDTH) /* columns that are mixed at a time */
 
 #define PLACES(x) x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7
@@ -38,12 +40,12 @@ INLINE void pass_products(const KeyPass *p, const int rows, const float *const k
 }
 
 /* Scores of the first `count` of `keys`.  Fetched ahead, key after key, because the processor's own
- * prefetch follows lines in order; else the lines of four keys in turns, whose reads do not wait
- * for each other. */
+ * prefetch follows lines in order, or with short vectors two keys for two rows, which read a query
+ * once for both; else the lines of four keys in turns, whose reads do not wait for each other. */
 INLINE void pass_scores(const KeyPass *p, const int rows, const float *k, const int32_t *keys,
                         int64_t count, const bool fetch, float *const s[PASS_ROWS])
 {
-    const int together = fetch ? 1 : 4;
+    const int together = fetch ? (WIDTH < LANES ? rows : 1) : 4;
 
     for (int64_t x = 0; x < count; x += 4) {
         const float *key[4];
@@ -148,16 +150,30 @@ INLINE void pass_strip(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS
     }
 }
 
+/* Whole strips of columns from `at` on; returns the first column that is left.  A row of its own
+ * takes strips as row_mix does, so that a key's lines follow each other. */
+INLINE int64_t pass_strips(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS_KEYS],
+                           const float *v, const int32_t *keys, int64_t count, const bool fetch,
+                           const float *factor, int64_t at)
+{
+    if (rows == 1)
+        for (; p->e - at >= ROW_STRIP; at += ROW_STRIP)
+            strip_mix_row(w[0], v + at, p->ldv, keys, count, ROW_VECS, ROW_SETS, 0, fetch,
+                          factor[0], p->acc + at);
+    for (; p->e - at >= PASS_STRIP; at += PASS_STRIP)
+        pass_strip(p, rows, w, v + at, keys, count, fetch, factor, p->acc + at);
+    return at;
+}
+
 INLINE void pass_mix(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS_KEYS],
                      const float *v, const int32_t *keys, int64_t count, const bool fetch,
                      const float *factor)
 {
     int64_t at = 0;
 
-    for (; fetch && p->v != p->k && p->e - at >= PASS_STRIP; at += PASS_STRIP)
-        pass_strip(p, rows, w, v + at, keys, count, true, factor, p->acc + at);
-    for (; p->e - at >= PASS_STRIP; at += PASS_STRIP)
-        pass_strip(p, rows, w, v + at, keys, count, false, factor, p->acc + at);
+    if (fetch && p->v != p->k)
+        at = pass_strips(p, rows, w, v, keys, count, true, factor, 0);
+    at = pass_strips(p, rows, w, v, keys, count, false, factor, at);
     for (int r = 0; at < p->e && r < rows; r++)
         row_mix(w[r], v + at, p->ldv, keys, count, p->e - at, factor[r],
                 p->acc + r * p->lda + at);
@@ -179,14 +195,13 @@ INLINE void pass_keys(const KeyPass *p, const int rows, const float *k, const fl
 }
 
 /* Neighbouring keys of whole steps, which need no list; returns how many. */
-INLINE int64_t pass_neighbours(const KeyPass *p, const int rows, const int step, const bool fetch,
-                               Vec *sum)
+INLINE int64_t pass_neighbours(const KeyPass *p, const int rows, Vec *sum)
 {
     int64_t x = 0;
 
-    for (; x + step <= p->count; x += step)
-        pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, step, step, fetch,
-                  sum);
+    for (; x + PASS_FETCHED <= p->count; x += PASS_FETCHED)
+        pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, PASS_FETCHED,
+                  PASS_FETCHED, true, sum);
     return x;
 }
 
@@ -205,8 +220,7 @@ INLINE void pass_rows(const KeyPass *p, const int rows)
     UNROLL for (int r = 0; r < rows; r++)
         sum[r] = vec_first(p->sum[r * p->ldm]);
     if (!p->keys)
-        x = kernel_fetches ? pass_neighbours(p, rows, PASS_FETCHED, true, sum)
-                           : pass_neighbours(p, rows, PASS_KEYS, false, sum);
+        x = pass_neighbours(p, rows, sum);
     for (; x < p->count; x += PASS_KEYS) {
         int64_t count = p->count - x < PASS_KEYS ? p->count - x : PASS_KEYS;
 
