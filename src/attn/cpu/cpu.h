@@ -161,6 +161,13 @@ bool cpu_features_begin(Run *r, const Tensor *x, const Tensor *w, const FeatureM
                         int64_t h, int64_t f, FeatureRows *rows);
 /* y [rows][f] */
 void cpu_features_make(const FeatureRows *f, int64_t head, int64_t first, int64_t rows, float *y);
+/* The same in two steps, where c is not known before: u of some rows, and the largest of them
+ * (+-u); then exp(u - s - c) M^-1/2, to which cpu_features_constant is to be added. */
+double cpu_features_project(const FeatureRows *f, int64_t head, int64_t first, int64_t rows,
+                            float *y);
+void cpu_features_under(const FeatureRows *f, int64_t head, int64_t first, int64_t rows, double c,
+                        float *y);
+double cpu_features_constant(const FeatureRows *f);
 /* Parts of cpu_features and cpu_linear_attend: all in double. */
 void cpu_features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                        Tensor *y);

@@ -179,19 +179,19 @@ static double largest_of_row(const FeatureRows *f, const float *u)
     return (double)top;
 }
 
-static void exponentials(const FeatureRows *f, int64_t head, int64_t i, double c, float *y)
+static void exponentials(const FeatureRows *f, int64_t head, int64_t i, double c, double eps,
+                         float *y)
 {
-    const FeatureMap *map = f->map;
-    double            shift = (half_square(f, head, i) + c) * LOG2_E;
+    double shift = (half_square(f, head, i) + c) * LOG2_E;
     /* A factor undoes the rounding of the shift to float.  It stays a float, so that nothing times
      * it is nothing where the shift is in the thousands of millions. */
-    float             mend = (float)exp2(fmin(fmax((double)(float)shift - shift, -126), 126));
-    float             norm = (float)(1 / sqrt((double)f->f)), eps = (float)map->eps;
+    float  mend = (float)exp2(fmin(fmax((double)(float)shift - shift, -126), 126));
+    float  norm = (float)(1 / sqrt((double)f->f));
 
     for (int64_t x = f->m; x < f->f; x++)
         y[x] = -y[x - f->m];
     f->kernel->exp2(y, f->f, (float)LOG2_E, (float)shift);
-    f->kernel->line(y, f->f, mend * norm, eps * norm);
+    f->kernel->line(y, f->f, mend * norm, (float)eps * norm);
 }
 
 static void waves(const FeatureRows *f, int64_t head, int64_t i, double c, float *y)
@@ -252,7 +252,7 @@ static void map_row(const FeatureRows *f, int64_t head, int64_t i, float *y)
     } else {
         if (map->stabilise && !f->top)
             c = largest_of_row(f, y);
-        exponentials(f, head, i, c, y);
+        exponentials(f, head, i, c, map->eps, y);
     }
 }
 
@@ -262,6 +262,29 @@ void cpu_features_make(const FeatureRows *f, int64_t head, int64_t first, int64_
         project(f, head, first, rows, y);
     for (int64_t i = 0; i < rows; i++)
         map_row(f, head, first + i, y + i * f->f);
+}
+
+double cpu_features_project(const FeatureRows *f, int64_t head, int64_t first, int64_t rows,
+                            float *y)
+{
+    double top = -(double)INFINITY;
+
+    project(f, head, first, rows, y);
+    for (int64_t i = 0; i < rows; i++)
+        top = fmax(top, largest_of_row(f, y + i * f->f));
+    return top;
+}
+
+void cpu_features_under(const FeatureRows *f, int64_t head, int64_t first, int64_t rows, double c,
+                        float *y)
+{
+    for (int64_t i = 0; i < rows; i++)
+        exponentials(f, head, first + i, c, 0, y + i * f->f);
+}
+
+double cpu_features_constant(const FeatureRows *f)
+{
+    return f->map->eps / sqrt((double)f->f);
 }
 
 /* Directions as columns, for products of small matrices; false: no memory. */
@@ -299,10 +322,9 @@ static void measure_item(void *context, int64_t item, int worker)
     double             top = -(double)INFINITY;
 
     if (job->projected)
-        project(f, head, first, rows, u);
-    for (int64_t i = 0; i < rows; i++)
-        top = fmax(top, job->projected ? largest_of_row(f, u + i * f->f)
-                                       : half_square(f, head, first + i));
+        top = cpu_features_project(f, head, first, rows, u);
+    for (int64_t i = 0; i < rows && !job->projected; i++)
+        top = fmax(top, half_square(f, head, first + i));
     job->top[item] = top;
 }
 

@@ -421,6 +421,11 @@ static bool subtracts_top(FeatureMap map)
     return map.stabilise && map.project && map.kind <= FEATURE_HYPERBOLIC;
 }
 
+bool linear_finds_top(const LinearAttend *in)
+{
+    return !in->causal && subtracts_top(in->from_k.map) && !in->fk.data;
+}
+
 /* Each row can be made from its vector alone, and is read once. */
 static bool makes_features(const Run *r, const LinearAttend *in, FeatureMap map)
 {
@@ -441,7 +446,7 @@ void op_linear_features(Run *r, LinearAttend *in, Tensor x, Tensor w, FeatureMap
     }
     *f = tensor_of(DT_F32, 3, (int64_t[]){ r->h, x.shape[1], feature_count(&x, &w, map) }, NULL);
     run_note(r, "features are made where they are read: the stage that reads them has their time");
-    if (!keys || !subtracts_top(map))
+    if (!keys || !subtracts_top(map) || linear_finds_top(in))
         return;
     from->top = run_tensor1(r, DT_F64, r->h);
     DISPATCH(r, features_top, &x, &w, &map, &from->top);

@@ -455,9 +455,12 @@ typedef struct LinearResult {
     Tensor denominator; /* [h,n] z before the guard */
     Tensor divisor;     /* f64 [h,n] what was divided by */
 } LinearResult;
+/* The features of keys are made in linear_attend, which finds the maximum that is subtracted, too:
+ * all keys are summed before a query is read. */
+bool linear_finds_top(const LinearAttend *in);
 /* Sets in->fq, or in->fk and with `keys`: features as of op_features, with its charges; or, where
  * no view needs them and the back end can, their shape and source.  Then op_linear_attend charges
- * them, but for the projection of keys whose maximum is subtracted. */
+ * them, but for the projection of keys whose maximum must be known before. */
 void op_linear_features(Run *r, LinearAttend *in, Tensor x, Tensor w, FeatureMap map, bool keys);
 LinearResult op_linear_attend(Run *r, const LinearAttend *in);
 /* The closed form of it with f features, added to `sum`; n, m and e are the run's.

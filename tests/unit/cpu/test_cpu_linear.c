@@ -246,6 +246,55 @@ TEST(forms)
             }
 }
 
+/* How the lengths of keys go from the first to the last, which moves their maximum. */
+static double length_of(int way, int64_t j, int64_t m)
+{
+    double at = (double)j / (double)m;
+
+    return way == 0 ? 1 : way == 1 ? 0.2 + 2 * at : way == 2 ? 2.2 - 2 * at : j == m - 5 ? 3 : 0.5;
+}
+
+/* Features of keys are not given but made, so their maximum is found while they are summed. */
+static void check_under_top(const Sizes *s, FeatureKind kind, int way)
+{
+    Case       c = case_new(s, 2);
+    int64_t    m = kind == FEATURE_HYPERBOLIC ? s->f / 2 : s->f;
+    FeatureMap map = { .kind = kind, .input_scale = 0.5, .eps = way & 1 ? 1e-2 : 1e-6,
+                       .stabilise = true, .project = true };
+    Tensor     x = fixture_normal(&c.f, 1, s->m, s->d, 1), w = fixture_normal(&c.f, 1, m, s->d, 1);
+    Tensor     made = c.in.fk, top = fixture_tensor(&c.f, DT_F64, 1, 1, 1);
+    char       what[80];
+
+    for (int64_t y = 0; y < s->m * s->d; y++)
+        tensor_f32(&x)[y] *= (float)length_of(way, y / s->d, s->m);
+    top = tensor_with_rank(top, 1);
+    cpu_features_top(c.f.run, &x, &w, &map, &top); /* rounded as the projections are */
+    for (int64_t y = 0; y < s->m * s->f; y++)
+        tensor_f32(&made)[y] = (float)feature(&x, &w, &map, y / s->f, y % s->f,
+                                              *tensor_f64(&top));
+    c.in.from_k = (FeatureSource){ .x = x, .w = w, .map = map };
+    c.in.fk.data = NULL;
+    assert_true(linear_finds_top(&c.in));
+    cpu_linear_attend(c.f.run, &c.in, &c.out);
+    c.in.fk = made;
+    snprintf(what, sizeof(what), "kind %d way %d m=%d", (int)kind, way, (int)s->m);
+    check_case(&c, what);
+    check_memory(&c, what);
+    fixture_free(&c.f);
+}
+
+TEST(the_maximum_of_keys_is_found_while_they_are_summed)
+{
+    static const Sizes some[] = { { 1, 1, 1, 1, 2, 1 }, { 1, 7, 130, 8, 12, 9 },
+                                  { 1, 5, 2100, 8, 16, 12 }, { 1, 3, 4500, 16, 34, 65 } };
+
+    for (size_t x = 0; x < sizeof(some) / sizeof(*some); x++)
+        for (int way = 0; way < 4; way++) {
+            check_under_top(&some[x], FEATURE_POSITIVE, way);
+            check_under_top(&some[x], FEATURE_HYPERBOLIC, way);
+        }
+}
+
 TEST(threads_change_nothing)
 {
     for (int which = 0; which < 8; which++) {

@@ -34,6 +34,9 @@ typedef struct Job {
     FeatureRows         queries, keys; /* of features that are made here */
     double             *state;   /* [h][slices][f][e] */
     double             *z;       /* [h][slices][f]; slice 0 becomes the head's sum */
+    bool                under_top; /* the keys' maximum c is found here */
+    double             *top;     /* [h][slices] c of the keys so far */
+    double             *value;   /* [h][slices][e] sum of values, of keys under_top */
     float              *work;    /* [workers][work_size] */
     int64_t             work_size;
 } Job;
@@ -139,6 +142,25 @@ static void add_keys(const Job *job, int64_t head, int64_t j, int64_t keys, Rows
         job->kernel->fold(fk.row + x * fk.ld, job->f, z);
 }
 
+/* Keys whose maximum c is known only at the end: a slice sums exp(u - s - c') under its own maximum
+ * c' so far, and its values, for what eps adds to every feature. */
+static Rows keys_under_top(const Job *job, int64_t item, int64_t j, int64_t keys, float *made,
+                           double *state, double *z)
+{
+    int64_t head = item / job->slices;
+    double  top = cpu_features_project(&job->keys, head, j, keys, made), *c = &job->top[item];
+
+    if (top > *c) {
+        job->kernel->scale64(state, job->f * job->e, exp(*c - top));
+        job->kernel->scale64(z, job->f, exp(*c - top));
+        *c = top;
+    }
+    cpu_features_under(&job->keys, head, j, keys, *c, made);
+    for (int64_t x = 0; x < keys; x++)
+        job->kernel->fold(v_of(job, head, j + x), job->e, job->value + item * job->e);
+    return (Rows){ made, job->f };
+}
+
 static void state_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
@@ -154,31 +176,77 @@ static void state_item(void *context, int64_t item, int worker)
     memset(z, 0, (size_t)job->f * sizeof(*z));
     for (int64_t j = first; j < end && !cpu_cancelled(job->run); j += FEATURE_ROWS) {
         int64_t keys = min_i64(FEATURE_ROWS, end - j);
+        Rows    fk = job->under_top ? keys_under_top(job, item, j, keys, made, state, z)
+                                    : fk_of(job, head, j, keys, made);
 
-        add_keys(job, head, j, keys, fk_of(job, head, j, keys, made), part, state, z);
+        add_keys(job, head, j, keys, fk, part, state, z);
+    }
+}
+
+/* What the sums of a head's slices are multiplied by: exp(c' - c). */
+static void slice_factors(const Job *job, int64_t head, double factor[SLICES])
+{
+    const double *top = job->top + head * job->slices;
+    double        c = -(double)INFINITY;
+
+    for (int64_t s = 0; s < job->slices; s++) {
+        factor[s] = 1;
+        if (job->under_top)
+            c = fmax(c, top[s]);
+    }
+    for (int64_t s = 0; s < job->slices && job->under_top; s++)
+        factor[s] = top[s] == c ? 1 : exp(top[s] - c);
+}
+
+/* What eps adds to every feature: this constant, for each key. */
+static double constant_of(const Job *job)
+{
+    return job->under_top ? cpu_features_constant(&job->keys) : 0;
+}
+
+/* The sum of a head's values times the constant, over its first slice's. */
+static void sum_values(const Job *job, int64_t head)
+{
+    double *value = job->value + head * job->slices * job->e;
+
+    for (int64_t s = 1; s < job->slices; s++)
+        for (int64_t c = 0; c < job->e; c++)
+            value[c] += value[s * job->e + c];
+    job->kernel->scale64(value, job->e, constant_of(job));
+}
+
+static void sum_states(const Job *job, int64_t head, const double factor[SLICES])
+{
+    int64_t       size = job->f * job->e;
+    const double *state = job->state + head * job->slices * size;
+    const double *value = job->under_top ? job->value + head * job->slices * job->e : NULL;
+    float        *memory = tensor_f32(&job->out->memory) + head * size;
+
+    for (int64_t c = 0; c < size; c++) {
+        double sum = value ? value[c % job->e] : 0;
+
+        for (int64_t s = 0; s < job->slices; s++)
+            sum += factor[s] * state[s * size + c];
+        memory[c] = (float)sum;
     }
 }
 
 /* The state of a head from its slices. */
 static void sum_item(void *context, int64_t head, int worker)
 {
-    const Job    *job = context;
-    int64_t       size = job->f * job->e;
-    const double *state = job->state + head * job->slices * size;
-    double       *z = job->z + head * job->slices * job->f;
-    float        *memory = tensor_f32(&job->out->memory) + head * size;
+    const Job *job = context;
+    double    *z = job->z + head * job->slices * job->f, factor[SLICES];
 
     (void)worker;
-    for (int64_t c = 0; c < size; c++) {
-        double sum = 0;
-
-        for (int64_t s = 0; s < job->slices; s++)
-            sum += state[s * size + c];
-        memory[c] = (float)sum;
+    slice_factors(job, head, factor);
+    if (job->under_top)
+        sum_values(job, head);
+    sum_states(job, head, factor);
+    for (int64_t t = 0; t < job->f; t++) {
+        z[t] = factor[0] * z[t] + constant_of(job) * (double)job->m;
+        for (int64_t s = 1; s < job->slices; s++)
+            z[t] += factor[s] * z[s * job->f + t];
     }
-    for (int64_t s = 1; s < job->slices; s++)
-        for (int64_t t = 0; t < job->f; t++)
-            z[t] += z[s * job->f + t];
 }
 
 /* Queries [i, i + rows), rows <= FEATURE_ROWS. */
@@ -219,6 +287,20 @@ static bool worker_memory(Job *job, int64_t floats)
     return job->work != NULL;
 }
 
+/* False: no memory. */
+static bool slice_tops(Job *job)
+{
+    int64_t count = job->h * job->slices;
+
+    if (!job->under_top)
+        return true;
+    job->top = cpu_scratch(job->run, count, sizeof(*job->top));
+    job->value = arena_zalloc(job->run->arena, count, job->e * (int64_t)sizeof(*job->value));
+    for (int64_t x = 0; job->top && x < count; x++)
+        job->top[x] = -(double)INFINITY;
+    return job->top && job->value;
+}
+
 static bool sum_state(Job *job)
 {
     Run    *r = job->run;
@@ -230,7 +312,7 @@ static bool sum_state(Job *job)
     job->slices = max_i64(1, ceil_div(job->m, job->slice_keys));
     job->state = cpu_scratch(r, job->h * job->slices, job->f * job->e * (int64_t)sizeof(double));
     job->z = cpu_scratch(r, job->h * job->slices, job->f * (int64_t)sizeof(double));
-    if (!job->state || !job->z || !worker_memory(job, work))
+    if (!job->state || !job->z || !worker_memory(job, work) || !slice_tops(job))
         return false;
     threads_run(r->threads, job->h * job->slices, state_item, job);
     threads_run(r->threads, job->h, sum_item, job);
@@ -433,9 +515,10 @@ void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
         cpu_linear_attend_wide(r, in, out);
     else if (in->form == LINEAR_MATRIX)
         matrix(&job);
-    else if (!in->causal)
+    else if (!in->causal) {
+        job.under_top = linear_finds_top(in);
         factorised(&job);
-    else if (in->form == LINEAR_CHUNKED)
+    } else if (in->form == LINEAR_CHUNKED)
         chunked(&job);
     else
         recurrent(&job);
