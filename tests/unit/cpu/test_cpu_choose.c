@@ -163,10 +163,7 @@ TEST(kernels_agree_with_plain_loops)
             check_fused(kernel_at(k), &rng, count % 20, count % 9);
             check_softening(kernel_at(k), &rng, count);
             check_wide_rows(kernel_at(k), &rng, count % 20, count);
-            for (int fetches = 0; fetches <= 1; fetches++) {
-                kernel_fetches = fetches;
-                check_step_rows(kernel_at(k), &rng, count % 20, count);
-            }
+            check_step_rows(kernel_at(k), &rng, count % 20, count);
         }
     }
 }

@@ -219,9 +219,8 @@ const Kernel *kernel_at(int index);
 /* The value of ATTNSCOPE_ISA if no kernel has this name; else NULL. */
 const char *kernel_unknown(void);
 
-/* This processor gains where dots_squares and long runs of dots and mix_row fetch rows ahead: Intel
- * does, AMD's Zen 3 and Zen 4 do not (docs/performance.md).  pass always fetches neighbours.  Set by
- * the first kernel_at; results do not depend on it. */
+/* This processor gains where long runs of dots and mix_row fetch rows ahead: Intel does, AMD's Zen 3
+ * does not (docs/performance.md).  Set by the first kernel_at; results do not depend on it. */
 extern bool kernel_fetches;
 
 extern const Kernel kernel_generic;

@@ -19,7 +19,7 @@
 #define SCORE_DEPTH 64
 #define FINE_DEPTH 16
 /* Floats beyond those that are read, to prefetch where rows lie one below the other: the hardware
- * begins anew with every page.  Loops with a `fetch` ask kernel_fetches. */
+ * begins anew with every page. */
 #define AHEAD 576
 
 INLINE Vec vec_load(const float *p)
@@ -298,44 +298,40 @@ static TARGET void columns_softmax(float *s, int64_t rows, int columns, float *m
     }
 }
 
-/* Neighbouring keys; their squares are summed while a key is in its registers. */
-INLINE float dots_squares(const float *q, const float *k, int64_t ldk, int64_t count, int64_t d,
-                          const bool fetch, float *s)
+/* A key's product with q and its squares, summed while it is in its registers. */
+INLINE void dot_square(const float *q, const float *k, int64_t d, Vec *sum, Vec *square)
+{
+    int64_t t = 0;
+
+    for (; t + WIDTH <= d; t += WIDTH) {
+        Vec now = vec_load(k + t);
+
+        __builtin_prefetch(k + t + AHEAD);
+        *sum = vec_fma(vec_load(q + t), now, *sum);
+        *square = vec_fma(now, now, *square);
+    }
+    if (t < d) {
+        Vec now = vec_load_part(k + t, d - t);
+
+        *sum = vec_fma(vec_load_part(q + t, d - t), now, *sum);
+        *square = vec_fma(now, now, *square);
+    }
+}
+
+/* Neighbouring keys, one after the other: the processor's own prefetch follows lines in order. */
+static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ldk, int64_t count,
+                                      int64_t d, float *s)
 {
     enum { GROUP = 4 };
-    float   most = 0;
-    int64_t whole = d - d % WIDTH;
+    float most = 0;
 
     for (int64_t x = 0; x < count; x += GROUP) {
-        const float *row[GROUP];
-        Vec          sum[GROUP], square[GROUP];
-        float        total[GROUP], all;
+        Vec   sum[GROUP], square[GROUP];
+        float total[GROUP], all;
 
         UNROLL for (int g = 0; g < GROUP; g++) {
-            row[g] = k + (x + g < count ? x + g : x) * ldk;
             sum[g] = square[g] = vec_splat(0.0f);
-        }
-        for (int64_t t = 0; t < whole; t += WIDTH) {
-            Vec a = vec_load(q + t);
-
-            UNROLL for (int g = 0; g < GROUP; g++) {
-                Vec now = vec_load(row[g] + t);
-
-                if (fetch)
-                    __builtin_prefetch(row[g] + t + AHEAD);
-                sum[g] = vec_fma(a, now, sum[g]);
-                square[g] = vec_fma(now, now, square[g]);
-            }
-        }
-        if (whole < d) {
-            Vec a = vec_load_part(q + whole, d - whole);
-
-            UNROLL for (int g = 0; g < GROUP; g++) {
-                Vec now = vec_load_part(row[g] + whole, d - whole);
-
-                sum[g] = vec_fma(a, now, sum[g]);
-                square[g] = vec_fma(now, now, square[g]);
-            }
+            dot_square(q, k + (x + g < count ? x + g : x) * ldk, d, &sum[g], &square[g]);
         }
         vec_totals(sum, total);
         for (int64_t g = 0; g < GROUP && x + g < count; g++)
@@ -346,13 +342,6 @@ INLINE float dots_squares(const float *q, const float *k, int64_t ldk, int64_t c
             return most;
     }
     return most;
-}
-
-static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ldk, int64_t count,
-                                      int64_t d, float *s)
-{
-    return kernel_fetches ? dots_squares(q, k, ldk, count, d, true, s)
-                          : dots_squares(q, k, ldk, count, d, false, s);
 }
 
 /* A run of neighbours that is long beside what lies AHEAD of its end. */

@@ -209,14 +209,11 @@ static TARGET void rows_dot_wide(const double *q, const float *k, int64_t ldk, i
         double  lane[GROUP][WIDE], sum[GROUP] = { 0 };
         int64_t t = 0;
 
-        for (; t + WIDE <= d; t += WIDE) {
-            Wide a = wide_load(q + t);
-
-            UNROLL for (int g = 0; g < GROUP; g++) {
+        UNROLL for (int g = 0; g < GROUP; g++) /* one after the other, as the lines lie */
+            for (t = 0; t + WIDE <= d; t += WIDE) {
                 __builtin_prefetch(k + g * ldk + t + AHEAD);
-                part[g] += wide_from(k + g * ldk + t) * a;
+                part[g] += wide_from(k + g * ldk + t) * wide_load(q + t);
             }
-        }
         UNROLL for (int g = 0; g < GROUP; g++)
             wide_store(lane[g], part[g]);
         UNROLL for (int c = 0; c < WIDE; c++)
