@@ -423,7 +423,8 @@ static bool subtracts_top(FeatureMap map)
 
 bool linear_finds_top(const LinearAttend *in)
 {
-    return !in->causal && subtracts_top(in->from_k.map) && !in->fk.data;
+    return !in->causal && in->form != LINEAR_MATRIX && !in->from_k.map.wide &&
+           subtracts_top(in->from_k.map);
 }
 
 /* Each row can be made from its vector alone, and is read once. */

@@ -455,8 +455,9 @@ typedef struct LinearResult {
     Tensor denominator; /* [h,n] z before the guard */
     Tensor divisor;     /* f64 [h,n] what was divided by */
 } LinearResult;
-/* The features of keys are made in linear_attend, which finds the maximum that is subtracted, too:
- * all keys are summed before a query is read. */
+/* The CPU's linear_attend makes the features of keys and finds the maximum that is subtracted: all
+ * keys are summed before a query is read.  So it does where views have the features in fk, too, for
+ * the same bits. */
 bool linear_finds_top(const LinearAttend *in);
 /* Sets in->fq, or in->fk and with `keys`: features as of op_features, with its charges; or, where
  * no view needs them and the back end can, their shape and source.  Then op_linear_attend charges

@@ -73,6 +73,12 @@ static int64_t room_for(const Job *job, const Tensor *f, int64_t rows)
     return f->data ? 0 : round_up_to(rows * job->f, LANES);
 }
 
+static int64_t room_for_keys(const Job *job)
+{
+    return job->under_top ? round_up_to(FEATURE_ROWS * job->f, LANES)
+                          : room_for(job, &job->in->fk, FEATURE_ROWS);
+}
+
 static const float *v_of(const Job *job, int64_t head, int64_t j)
 {
     return tensor_row_f32(&job->in->v, head, job->h, j);
@@ -305,7 +311,7 @@ static bool sum_state(Job *job)
 {
     Run    *r = job->run;
     int64_t lda = round_up_to(job->e, LANES), f = job->f;
-    int64_t work = max_i64(f * lda + room_for(job, &job->in->fk, FEATURE_ROWS),
+    int64_t work = max_i64(f * lda + room_for_keys(job),
                            FEATURE_ROWS * lda + room_for(job, &job->in->fq, FEATURE_ROWS));
 
     job->slice_keys = max_i64(SLICE_KEYS, round_up_to(ceil_div(job->m, SLICES), READ_ROWS));
@@ -491,9 +497,11 @@ static void matrix(Job *job)
         threads_run(job->run->threads, job->h * job->blocks, matrix_item, job);
 }
 
-static bool begin_rows(Run *r, const FeatureSource *from, const Tensor *f, FeatureRows *rows)
+/* made: here, and not where f lies */
+static bool begin_rows(Run *r, const FeatureSource *from, const Tensor *f, bool made,
+                       FeatureRows *rows)
 {
-    bool ok = f->data || cpu_features_begin(r, &from->x, &from->w, &from->map, f->shape[0],
+    bool ok = !made || cpu_features_begin(r, &from->x, &from->w, &from->map, f->shape[0],
                                             f->shape[2], rows);
 
     rows->top = from->top.data ? tensor_f64(&from->top) : NULL;
@@ -506,19 +514,19 @@ void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
     ArenaMark mark = arena_mark(r->arena);
     Job       job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out,
                       .h = out->out.shape[0], .n = in->fq.shape[1], .m = in->fk.shape[1],
-                      .f = in->fq.shape[2], .e = in->v.shape[2] };
+                      .f = in->fq.shape[2], .e = in->v.shape[2],
+                      .under_top = linear_finds_top(in) };
 
-    if (!cpu_blas(r) || !begin_rows(r, &in->from_q, &in->fq, &job.queries) ||
-        !begin_rows(r, &in->from_k, &in->fk, &job.keys))
+    if (!cpu_blas(r) || !begin_rows(r, &in->from_q, &in->fq, !in->fq.data, &job.queries) ||
+        !begin_rows(r, &in->from_k, &in->fk, job.under_top || !in->fk.data, &job.keys))
         return;
     if (in->fq.dtype == DT_F64)
         cpu_linear_attend_wide(r, in, out);
     else if (in->form == LINEAR_MATRIX)
         matrix(&job);
-    else if (!in->causal) {
-        job.under_top = linear_finds_top(in);
+    else if (!in->causal)
         factorised(&job);
-    } else if (in->form == LINEAR_CHUNKED)
+    else if (in->form == LINEAR_CHUNKED)
         chunked(&job);
     else
         recurrent(&job);
