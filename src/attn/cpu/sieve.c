@@ -190,16 +190,27 @@ void sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q, cons
     begin_row(keys, s, x, set_factors(keys, s, x, q, w), count, without);
 }
 
+typedef float   Four __attribute__((vector_size(16)));
+typedef int32_t FourBits __attribute__((vector_size(16)));
+
 /* max(q, 0) and min(q, 0), of which NaN is the second: choose_split. */
 static void split_query(const float *q, int64_t count, float *high, float *low)
 {
     int64_t c = 0;
 
-    for (; c + LANES <= count; c += LANES)
-        for (int i = 0; i < LANES; i++) {
-            high[c + i] = q[c + i] > 0 ? q[c + i] : 0;
-            low[c + i] = 0 < q[c + i] ? 0 : q[c + i];
-        }
+    for (; c + 4 <= count; c += 4) {
+        Four     x;
+        FourBits bits, above;
+
+        memcpy(&x, q + c, sizeof(x));
+        memcpy(&bits, q + c, sizeof(bits));
+        above = x > 0;
+        bits &= above;
+        memcpy(high + c, &bits, sizeof(bits));
+        memcpy(&bits, q + c, sizeof(bits));
+        bits &= ~above;
+        memcpy(low + c, &bits, sizeof(bits));
+    }
     for (; c < count; c++) {
         high[c] = q[c] > 0 ? q[c] : 0;
         low[c] = 0 < q[c] ? 0 : q[c];
@@ -531,7 +542,7 @@ void sieve_products(const SieveKeys *keys, Sieve *s, int64_t x, const int32_t *p
 
         pack_rows(tensor_head(k, keys->head, keys->all), k->stride[1], place + at, some, keys->d,
                   s->gathered);
-        keys->kernel->panel64(s->q + x * keys->d, s->gathered, keys->d, sums);
+        keys->kernel->panel64(s->q + x * keys->d, s->gathered, keys->d, some, sums);
         memcpy(number + at, sums, (size_t)some * sizeof(*number));
     }
 }

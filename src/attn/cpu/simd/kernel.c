@@ -94,7 +94,10 @@ static void turn_block(Vec4 a, Vec4 b, Vec4 c, Vec4 e, float *panel)
 /* Four rows (NULL: zeros) as columns 0..3 of the panel, from t on. */
 static void pack_four(const float *const row[4], int64_t t, int64_t d, float *panel)
 {
-    if (row[0] && row[1] && row[2] && row[3])
+    if (!row[0] && !row[1] && !row[2] && !row[3])
+        for (; t < d; t++)
+            store4(panel + t * TILE_KEYS, (Vec4){ 0 });
+    else if (row[0] && row[1] && row[2] && row[3])
         for (; t + 4 <= d; t += 4)
             turn_block(load4(row[0] + t), load4(row[1] + t), load4(row[2] + t),
                        load4(row[3] + t), panel + t * TILE_KEYS);

@@ -427,9 +427,10 @@ static TARGET void rows_fused64(const double *x, int64_t ldx, int64_t rows, int6
 
 #define PANEL_PART 4 /* vectors of columns */
 
-static TARGET void panel_dots64(const float *q, const float *panel, int64_t d, double *sums)
+static TARGET void panel_dots64(const float *q, const float *panel, int64_t d, int64_t columns,
+                                double *sums)
 {
-    for (int at = 0; at < TILE_KEYS; at += PANEL_PART * WIDE) {
+    for (int64_t at = 0; at < columns; at += PANEL_PART * WIDE) {
         Wide sum[PANEL_PART];
 
         UNROLL for (int x = 0; x < PANEL_PART; x++)
