@@ -150,6 +150,24 @@ static void check_step_rows(const Kernel *kernel, Rng *rng, int64_t count, int64
     assert_true((double)most >= squares * (1 - 1e-6));
 }
 
+/* Products of floats are exact in double, so the order of the sums alone decides their bits. */
+static void check_panel(const Kernel *kernel, Rng *rng, int64_t columns, int64_t d)
+{
+    float  panel[20 * TILE_KEYS], q[20];
+    double sums[TILE_KEYS];
+
+    rng_fill_normal(rng, panel, 20 * TILE_KEYS, 1);
+    rng_fill_normal(rng, q, 20, 1);
+    kernel->panel64(q, panel, d, columns, sums);
+    for (int64_t j = 0; j < columns; j++) {
+        double want = 0;
+
+        for (int64_t t = 0; t < d; t++)
+            want += (double)q[t] * (double)panel[t * TILE_KEYS + j];
+        assert_true(sums[j] == want);
+    }
+}
+
 TEST(kernels_agree_with_plain_loops)
 {
     Rng    rng = { .seed = 5 };
@@ -163,6 +181,7 @@ TEST(kernels_agree_with_plain_loops)
             check_fused(kernel_at(k), &rng, count % 20, count % 9);
             check_softening(kernel_at(k), &rng, count);
             check_wide_rows(kernel_at(k), &rng, count % 20, count);
+            check_panel(kernel_at(k), &rng, count % (TILE_KEYS + 1), count % 21);
             check_step_rows(kernel_at(k), &rng, count % 20, count);
         }
     }
