@@ -34,14 +34,29 @@
 #define LINE 16  /* floats */
 #define ITEM (1 << 16)
 
-static const char *const steps[] = { "full", "sigmoid", "mla", "topk", "differential", "quest",
-                                     "moba" };
+#define SHARED 4 /* query heads of a head of keys, where it is shared */
+
+typedef struct Step {
+    const char *name, *mechanism;
+    bool        shared;
+} Step;
+
+static const Step steps[] = {
+    { "full", "full", false },
+    { "full, 4 to 1", "full", true },
+    { "sigmoid", "sigmoid", false },
+    { "mla", "mla", false },
+    { "topk", "topk", false },
+    { "differential", "differential", false },
+    { "quest", "quest", false },
+    { "moba", "moba", false },
+};
 #define STEPS (sizeof(steps) / sizeof(*steps))
 
 typedef struct Bench {
     Arena   *arena, *runs; /* the runs share one, whose pages stay */
     Threads *threads;
-    Tensor   q, k, v;
+    Tensor   q, k, v; /* q [SHARED HEADS,1,SIZE] */
     float   *bytes; /* 2 HEADS KEYS SIZE of them, to read */
 } Bench;
 
@@ -65,10 +80,12 @@ static void look(void *context, const Run *run, const Stage *stage)
 }
 
 /* Seconds; NaN: it failed.  *bytes of the closed form, of float32. */
-static double time_step(Bench *b, const char *id, double *bytes)
+static double time_step(Bench *b, const Step *step, double *bytes)
 {
     Watch   watch = { .start = now() };
-    RunSpec spec = { .mechanism = mechanism_find(id), .q = b->q, .k = b->k, .v = b->v,
+    int64_t heads = step->shared ? SHARED * HEADS : HEADS;
+    Tensor  q = tensor_of(DT_F32, 3, (int64_t[]){ heads, 1, SIZE }, b->q.data);
+    RunSpec spec = { .mechanism = mechanism_find(step->mechanism), .q = q, .k = b->k, .v = b->v,
                      .causal = true, .threads = b->threads, .seed = 1, .observer = look,
                      .observer_context = &watch };
     Run    *run = run_new_in(&spec, b->runs);
@@ -80,7 +97,7 @@ static double time_step(Bench *b, const char *id, double *bytes)
     run_execute(run);
     seconds = now() - watch.start;
     if (run->err.code != ERR_NONE) {
-        fprintf(stderr, "decode: %s: %s\n", id, run->err.text);
+        fprintf(stderr, "decode: %s: %s\n", step->name, run->err.text);
         seconds = (double)NAN;
     } else {
         *bytes = run->mechanism->decode(run, run->params).step_bytes * (double)sizeof(float) /
@@ -132,7 +149,7 @@ static void take(Bench *b, Samples *s, size_t at, int round)
     double step = (double)INFINITY, reading = (double)INFINITY;
 
     for (int x = 0; x < REPEAT; x++) {
-        step = fmin(step, time_step(b, steps[at], &s->bytes[at]));
+        step = fmin(step, time_step(b, &steps[at], &s->bytes[at]));
         reading = fmin(reading, time_reading(b, s->bytes[at]));
     }
     s->step[at][round] = step;
@@ -148,7 +165,7 @@ static void print(Samples *s, int rounds, int threads)
         if (!(s->bytes[x] > 0))
             continue;
         printf("  %-13s %6.2f MiB  step %7.3f ms, reading alone %7.3f ms, ratio %6.2f  (quartiles "
-               "%.2f .. %.2f)\n", steps[x], s->bytes[x] / (1 << 20),
+               "%.2f .. %.2f)\n", steps[x].name, s->bytes[x] / (1 << 20),
                1e3 * stats_quantile(s->step[x], rounds, 0.5),
                1e3 * stats_quantile(s->reading[x], rounds, 0.5),
                stats_quantile(s->ratio[x], rounds, 0.5), stats_quantile(s->ratio[x], rounds, 0.25),
@@ -164,7 +181,7 @@ static bool bench_init(Bench *b, int threads)
     *b = (Bench){ .arena = arena_new(), .runs = arena_new(), .threads = threads_new(threads) };
     if (!b->arena || !b->runs || !b->threads)
         return false;
-    b->q = bench_normal(b->arena, &rng, HEADS, 1, SIZE);
+    b->q = bench_normal(b->arena, &rng, SHARED * HEADS, 1, SIZE);
     b->k = bench_normal(b->arena, &rng, HEADS, KEYS, SIZE);
     b->v = bench_normal(b->arena, &rng, HEADS, KEYS, SIZE);
     b->bytes = arena_alloc(b->arena, floats, (int64_t)sizeof(float));
@@ -191,7 +208,7 @@ int main(int argc, char **argv)
     }
     for (int round = 0; round < rounds; round++)
         for (size_t x = 0; x < STEPS; x++)
-            if (!only || !strcmp(only, steps[x]))
+            if (!only || !strcmp(only, steps[x].name))
                 take(&bench, &s, x, round);
     print(&s, rounds, threads);
     threads_free(bench.threads);

@@ -3,7 +3,7 @@
  * A key serves one query, or those of the heads that share it, so packing the keys into panels
  * would cost more than their scores.  The row's keys are listed once for all heads that share the
  * list, unless they are neighbours, and cut into slices of a fixed size, each with its own softmax;
- * an item is a slice for all query heads of one head of k, which take a key two at a time.  The
+ * an item is a slice for all query heads of one head of k, which take some keys in turn.  The
  * slices are joined in order at the end, so the number of threads changes no bit.
  */
 #include "attn/cpu/attend.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define SLICE_KEYS (4 * LIST_KEYS)
-#define STEP_KEYS LIST_KEYS /* keys at once of one query, or two that are taken in one pass */
+#define STEP_KEYS LIST_KEYS /* keys at once of queries that are taken in one pass */
 #define MANY_KEYS 64        /* of more queries, for which they stay in the first-level cache */
 #define ALONE (1 << 17) /* numbers of keys and values that are not worth a second thread */
 

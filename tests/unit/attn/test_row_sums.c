@@ -383,8 +383,8 @@ TEST(rows_mix_values)
 
 typedef struct Passed {
     int     rows;
-    float   q[2 * WIDE_ROW], k[PASSED * WIDE_ROW], v[PASSED * WIDE_ROW];
-    float   max[2], sum[2], acc[2 * (WIDE_ROW + LANES)];
+    float   q[PASS_ROWS * WIDE_ROW], k[PASSED * WIDE_ROW], v[PASSED * WIDE_ROW];
+    float   max[PASS_ROWS], sum[PASS_ROWS], acc[PASS_ROWS * (WIDE_ROW + LANES)];
     int32_t key[PASSED];
 } Passed;
 
@@ -395,14 +395,15 @@ static Passed *pass_new(uint64_t seed, int rows)
 
     memset(&p, 0, sizeof(p));
     p.rows = rows;
-    rng_fill_normal(&rng, p.q, 2 * WIDE_ROW, 1);
+    rng_fill_normal(&rng, p.q, PASS_ROWS * WIDE_ROW, 1);
     rng_fill_normal(&rng, p.k, PASSED * WIDE_ROW, 1);
     rng_fill_normal(&rng, p.v, PASSED * WIDE_ROW, 1);
-    for (int x = 0; x < 2 * WIDE_ROW; x++)
+    for (int x = 0; x < PASS_ROWS * WIDE_ROW; x++)
         p.q[x] *= 0.3f;
     for (int x = 0; x < PASSED; x++)
         p.key[x] = x * 6 % PASSED;
-    p.max[0] = p.max[1] = -INFINITY;
+    for (int r = 0; r < PASS_ROWS; r++)
+        p.max[r] = -INFINITY;
     return &p;
 }
 
@@ -445,22 +446,20 @@ static void pass_holds(const Passed *p, bool listed, int count, int64_t d, int64
     }
 }
 
-/* In every kernel, of any width, of listed keys and of neighbours, fetched ahead and not. */
+/* In every kernel, of any width, of listed keys and of neighbours, for as many queries as may be. */
 TEST(queries_take_keys_as_a_softmax_does)
 {
-    bool before = kernel_fetches;
+    static const int rows[] = { 1, 2, 3, 4, PASS_ROWS };
 
     for (int x = 0; kernel_at(x); x++)
         for (int64_t d = 1; d <= WIDE_ROW; d += 4)
-            for (int way = 0; way < 8; way++) {
-                Passed *p = pass_new(4, way & 4 ? 1 : 2);
+            for (int way = 0; way < 10; way++) {
+                Passed *p = pass_new(4, rows[way / 2]);
                 int64_t e = WIDE_ROW - d + 1;
 
-                kernel_fetches = way & 1;
-                pass_take(p, kernel_at(x), way & 2, 0, PASSED, d, e);
-                pass_holds(p, way & 2, PASSED, d, e);
+                pass_take(p, kernel_at(x), way & 1, 0, PASSED, d, e);
+                pass_holds(p, way & 1, PASSED, d, e);
             }
-    kernel_fetches = before;
 }
 
 /* Long runs of neighbours in dots and mix_row, with and without the fetch. */
@@ -500,7 +499,7 @@ TEST(queries_take_keys_in_turns)
     for (int x = 0; kernel_at(x); x++)
         for (int cut = 0; cut <= PASSED; cut++)
             for (int way = 0; way < 4; way++) {
-                Passed *p = pass_new(5 + (uint64_t)cut, 1 + (way & 1));
+                Passed *p = pass_new(5 + (uint64_t)cut, way & 1 ? 5 : 1 + cut % 2);
 
                 pass_take(p, kernel_at(x), way & 2, 0, cut, 64, 64);
                 pass_take(p, kernel_at(x), way & 2, cut, PASSED, 64, 64);

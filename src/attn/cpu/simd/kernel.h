@@ -19,7 +19,7 @@
 #define TILE_KEYS 64
 #define TURN_ROWS 8
 #define CODE_BITS 64
-#define PASS_ROWS 2
+#define PASS_ROWS 8
 #define RECUR_TOKENS 2 /* of a recurrence at a time */
 #define LANES 16 /* floats kept per row for a running maximum; padding of e */
 
@@ -42,13 +42,13 @@ typedef struct SmallProduct {
 /* `rows` queries, scaled, take the same keys: max, sum and acc of each advance as by softmax and
  * mix_row. */
 typedef struct KeyPass {
-    int            rows; /* 1 or 2 */
-    const float   *q;    /* and q + ldq */
+    int            rows; /* 1 .. PASS_ROWS */
+    const float   *q;    /* row r at q + r ldq */
     const float   *k, *v;
     const int32_t *keys; /* [count] rows of k and v; NULL: the first `count` */
     int64_t        ldq, ldk, ldv, count, d, e;
-    float         *max, *sum; /* and at + ldm */
-    float         *acc;       /* and acc + lda */
+    float         *max, *sum; /* of row r at r ldm */
+    float         *acc;       /* of row r at r lda */
     int64_t        ldm, lda;
 } KeyPass;
 

@@ -1,9 +1,10 @@
-/* kernel_pass.h -- the part of kernel_body.h where one query or two take the same keys in one pass.
+/* kernel_pass.h -- the part of kernel_body.h where a few queries take the same keys in one pass.
  *
- * Some keys are scored, become weights and are mixed, then the next ones.  Neighbours are few at a
+ * Some keys are scored, become weights and are mixed, two queries at a time, then the next ones.  Neighbours are few at a
  * time and fetched ahead, because arithmetic on rows that are at hand leaves the memory idle: the
  * processor begins the next reads only as far as it looks ahead.
  */
+#define PASS_PAIR 2
 #define PASS_KEYS 64
 #define PASS_FETCHED LANES /* neighbours, which are fetched ahead */
 
@@ -16,7 +17,7 @@ static const int32_t pass_places[PASS_KEYS] = { PLACES(0),  PLACES(8),  PLACES(1
 
 /* Products of each query with keys [first, end) of four; fetch: prefetch what lies AHEAD. */
 INLINE void pass_products(const KeyPass *p, const int rows, const float *const key[4],
-                          const int first, const int end, const bool fetch, Vec sum[PASS_ROWS][4])
+                          const int first, const int end, const bool fetch, Vec sum[PASS_PAIR][4])
 {
     int64_t t = 0;
 
@@ -43,13 +44,13 @@ INLINE void pass_products(const KeyPass *p, const int rows, const float *const k
  * prefetch follows lines in order, or with short vectors two keys for two rows, which read a query
  * once for both; else the lines of four keys in turns, whose reads do not wait for each other. */
 INLINE void pass_scores(const KeyPass *p, const int rows, const float *k, const int32_t *keys,
-                        int64_t count, const bool fetch, float *const s[PASS_ROWS])
+                        int64_t count, const bool fetch, float *const s[PASS_PAIR])
 {
     const int together = fetch ? (WIDTH < LANES ? rows : 1) : 4;
 
     for (int64_t x = 0; x < count; x += 4) {
         const float *key[4];
-        Vec          sum[PASS_ROWS][4];
+        Vec          sum[PASS_PAIR][4];
 
         UNROLL for (int g = 0; g < 4; g++) {
             key[g] = k + (int64_t)keys[x + g < count ? x + g : x] * p->ldk;
@@ -73,9 +74,9 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
     KeyPass p = { .q = q, .ldk = ldk, .d = d };
 
     if (fetches(keys, count))
-        pass_scores(&p, 1, k, keys, count, true, (float *[PASS_ROWS]){ s });
+        pass_scores(&p, 1, k, keys, count, true, (float *[PASS_PAIR]){ s });
     else
-        pass_scores(&p, 1, k, keys, count, false, (float *[PASS_ROWS]){ s });
+        pass_scores(&p, 1, k, keys, count, false, (float *[PASS_PAIR]){ s });
 }
 
 /* A row's scores become weights of the largest so far, and join its sum; returns the factor of what
@@ -108,12 +109,12 @@ INLINE float pass_soften(float *s, const int step, float *max, Vec *sum)
 
 /* Columns of four vectors.  Of one row, every second key has sums of its own, so that products do
  * not wait for each other. */
-INLINE void pass_strip(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS_KEYS],
+INLINE void pass_strip(const KeyPass *p, const int rows, float w[PASS_PAIR][PASS_KEYS],
                        const float *v, const int32_t *keys, int64_t count, const bool fetch,
                        const float *factor, float *acc)
 {
     enum { VECTORS = PASS_STRIP / WIDTH };
-    Vec c[PASS_ROWS][VECTORS];
+    Vec c[PASS_PAIR][VECTORS];
 
     UNROLL for (int x = 0; x < VECTORS; x++) {
         c[0][x] = vec_mul(vec_splat(factor[0]), vec_load(acc + x * WIDTH));
@@ -152,7 +153,7 @@ INLINE void pass_strip(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS
 
 /* Whole strips of columns from `at` on; returns the first column that is left.  A row of its own
  * takes strips as row_mix does, so that a key's lines follow each other. */
-INLINE int64_t pass_strips(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS_KEYS],
+INLINE int64_t pass_strips(const KeyPass *p, const int rows, float w[PASS_PAIR][PASS_KEYS],
                            const float *v, const int32_t *keys, int64_t count, const bool fetch,
                            const float *factor, int64_t at)
 {
@@ -165,7 +166,7 @@ INLINE int64_t pass_strips(const KeyPass *p, const int rows, float w[PASS_ROWS][
     return at;
 }
 
-INLINE void pass_mix(const KeyPass *p, const int rows, float w[PASS_ROWS][PASS_KEYS],
+INLINE void pass_mix(const KeyPass *p, const int rows, float w[PASS_PAIR][PASS_KEYS],
                      const float *v, const int32_t *keys, int64_t count, const bool fetch,
                      const float *factor)
 {
@@ -183,9 +184,9 @@ INLINE void pass_keys(const KeyPass *p, const int rows, const float *k, const fl
                       const int32_t *keys, int64_t count, const int step, const bool fetch,
                       Vec *sum)
 {
-    float s[PASS_ROWS][PASS_KEYS], factor[PASS_ROWS];
+    float s[PASS_PAIR][PASS_KEYS], factor[PASS_PAIR];
 
-    pass_scores(p, rows, k, keys, count, fetch, (float *[PASS_ROWS]){ s[0], s[1] });
+    pass_scores(p, rows, k, keys, count, fetch, (float *[PASS_PAIR]){ s[0], s[1] });
     for (int64_t x = count; x < step; x++) /* of no key */
         UNROLL for (int r = 0; r < rows; r++)
             s[r][x] = -INFINITY;
@@ -194,15 +195,20 @@ INLINE void pass_keys(const KeyPass *p, const int rows, const float *k, const fl
     pass_mix(p, rows, s, v, keys, count, fetch, factor);
 }
 
-/* Neighbouring keys of whole steps, which need no list; returns how many. */
-INLINE int64_t pass_neighbours(const KeyPass *p, const int rows, Vec *sum)
+/* Keys from place x on, at most PASS_KEYS. */
+INLINE void pass_some(const KeyPass *p, const int rows, int64_t x, Vec *sum)
 {
-    int64_t x = 0;
+    int64_t      count = p->count - x < PASS_KEYS ? p->count - x : PASS_KEYS;
+    const float *k = p->keys ? p->k : p->k + x * p->ldk, *v = p->keys ? p->v : p->v + x * p->ldv;
 
-    for (; x + PASS_FETCHED <= p->count; x += PASS_FETCHED)
-        pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, PASS_FETCHED,
-                  PASS_FETCHED, true, sum);
-    return x;
+    pass_keys(p, rows, k, v, p->keys ? p->keys + x : pass_places, count, PASS_KEYS, false, sum);
+}
+
+/* PASS_FETCHED neighbours from x on, which need no list. */
+INLINE void pass_few(const KeyPass *p, const int rows, int64_t x, const bool fetch, Vec *sum)
+{
+    pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, PASS_FETCHED,
+              PASS_FETCHED, fetch, sum);
 }
 
 INLINE Vec vec_first(float x)
@@ -214,30 +220,72 @@ INLINE Vec vec_first(float x)
 
 INLINE void pass_rows(const KeyPass *p, const int rows)
 {
-    Vec     sum[PASS_ROWS];
+    Vec     sum[PASS_PAIR];
     int64_t x = 0;
 
     UNROLL for (int r = 0; r < rows; r++)
         sum[r] = vec_first(p->sum[r * p->ldm]);
-    if (!p->keys)
-        x = pass_neighbours(p, rows, sum);
-    for (; x < p->count; x += PASS_KEYS) {
-        int64_t count = p->count - x < PASS_KEYS ? p->count - x : PASS_KEYS;
-
-        if (p->keys)
-            pass_keys(p, rows, p->k, p->v, p->keys + x, count, PASS_KEYS, false, sum);
-        else
-            pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, count, PASS_KEYS,
-                      false, sum);
-    }
+    for (; !p->keys && x + PASS_FETCHED <= p->count; x += PASS_FETCHED)
+        pass_few(p, rows, x, true, sum);
+    for (; x < p->count; x += PASS_KEYS)
+        pass_some(p, rows, x, sum);
     UNROLL for (int r = 0; r < rows; r++)
         p->sum[r * p->ldm] = vec_total(sum[r]);
+}
+
+/* Two rows from row r on, or the last one. */
+INLINE KeyPass pair_of(const KeyPass *p, int r)
+{
+    KeyPass pair = *p;
+
+    pair.rows = p->rows - r < PASS_PAIR ? p->rows - r : PASS_PAIR;
+    pair.q += r * p->ldq;
+    pair.max += r * p->ldm;
+    pair.sum += r * p->ldm;
+    pair.acc += r * p->lda;
+    return pair;
+}
+
+/* The first pair fetches a step's keys; the others find them at hand. */
+INLINE void pairs_step(const KeyPass *pair, int pairs, int64_t x, Vec (*sum)[PASS_PAIR])
+{
+    pass_few(pair, PASS_PAIR, x, true, sum[0]);
+    for (int at = 1; at < pairs; at++)
+        if (pair[at].rows == 1)
+            pass_few(pair + at, 1, x, false, sum[at]);
+        else
+            pass_few(pair + at, PASS_PAIR, x, false, sum[at]);
+}
+
+static TARGET void pass_pairs(const KeyPass *p)
+{
+    KeyPass pair[PASS_ROWS / PASS_PAIR];
+    Vec     sum[PASS_ROWS / PASS_PAIR][PASS_PAIR];
+    int     pairs = 0;
+    int64_t x = 0;
+
+    for (int r = 0; r < p->rows; r++)
+        sum[r / PASS_PAIR][r % PASS_PAIR] = vec_first(p->sum[r * p->ldm]);
+    for (int r = 0; r < p->rows; r += PASS_PAIR)
+        pair[pairs++] = pair_of(p, r);
+    for (; !p->keys && x + PASS_FETCHED <= p->count; x += PASS_FETCHED)
+        pairs_step(pair, pairs, x, sum);
+    for (; x < p->count; x += PASS_KEYS)
+        for (int at = 0; at < pairs; at++)
+            if (pair[at].rows == 1)
+                pass_some(pair + at, 1, x, sum[at]);
+            else
+                pass_some(pair + at, PASS_PAIR, x, sum[at]);
+    for (int r = 0; r < p->rows; r++)
+        p->sum[r * p->ldm] = vec_total(sum[r / PASS_PAIR][r % PASS_PAIR]);
 }
 
 static TARGET void key_pass(const KeyPass *p)
 {
     if (p->rows == 1)
         pass_rows(p, 1);
+    else if (p->rows == PASS_PAIR)
+        pass_rows(p, PASS_PAIR);
     else
-        pass_rows(p, PASS_ROWS);
+        pass_pairs(p);
 }
