@@ -446,7 +446,7 @@ static void pass_holds(const Passed *p, bool listed, int count, int64_t d, int64
     }
 }
 
-/* In every kernel, of any width, of listed keys and of neighbours, for as many queries as may be. */
+/* In every kernel, of any width, of listed keys and of neighbours, for one to PASS_ROWS queries. */
 TEST(queries_take_keys_as_a_softmax_does)
 {
     static const int rows[] = { 1, 2, 3, 4, PASS_ROWS };

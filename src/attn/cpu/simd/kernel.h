@@ -174,8 +174,8 @@ typedef struct Kernel {
      * products are exact, as those of floats are. */
     void (*fused64)(const double *x, int64_t ldx, int64_t rows, int64_t d, const double *w,
                     double *y, int64_t ldy);
-    /* sums[j] = q . column j of a panel, t in order, in double: the same bits as fused64.  The first
-     * `columns` of them; others may be overwritten. */
+    /* sums[j] = q . column j of a panel, t in order, in double: the same bits as fused64.  The
+     * first `columns` of them; others may be overwritten. */
     void (*panel64)(const float *q, const float *panel, int64_t d, int64_t columns, double *sums);
     /* x <- GELU(x + bias), its tanh form; bias NULL: none. */
     void (*gelu)(float *x, const float *bias, int64_t count);

@@ -1,8 +1,8 @@
 /* kernel_pass.h -- the part of kernel_body.h where a few queries take the same keys in one pass.
  *
- * Some keys are scored, become weights and are mixed, two queries at a time, then the next ones.  Neighbours are few at a
- * time and fetched ahead, because arithmetic on rows that are at hand leaves the memory idle: the
- * processor begins the next reads only as far as it looks ahead.
+ * Some keys are scored, become weights and are mixed, two queries at a time, then the next ones.
+ * Neighbours are few at a time and fetched ahead, because arithmetic on rows that are at hand
+ * leaves the memory idle: the processor begins the next reads only as far as it looks ahead.
  */
 #define PASS_PAIR 2
 #define PASS_KEYS 64
