@@ -49,6 +49,35 @@ TEST(frames_of_equal_columns_are_equal_to_the_pixel)
             }
 }
 
+/* Of equal ones where these use most of the room, else of cells that differ by a pixel: 96 cells in
+ * 150 pixels. */
+TEST(cells_fill_the_room_of_a_given_width)
+{
+    static const int64_t sizes[] = { 12, 33, 48, 64, 96, 220, 500 };
+
+    for (int width = 200; width < 2400; width = width * 21 / 20 + 1)
+        for (int a = 0; a < 7; a++) {
+            PanelNeed  panel = { .rows = sizes[a], .cols = sizes[a], .row_labels_w = 20 };
+            PanelNeed  panels[3] = { panel, panel, panel };
+            LayoutNeed need = { .width = width, .margin = 10, .gap = 10, .strip = 20, .fine = 1,
+                                .rows = 1, .cols = 3, .count = 3, .panels = panels,
+                                .fill = true };
+            Layout     l;
+
+            assert_true(layout_make(&need, &l, NULL));
+            for (int k = 0; k < 3; k++) {
+                const PanelBoxes *b = &l.panels[k];
+
+                CHECK(b->matrix.w >= 0.85 * l.room, "%lld entries: %d of %d pixels",
+                      (long long)sizes[a], b->matrix.w, l.room);
+                assert_int_equal(b->matrix.w, b->matrix.h);
+                CHECK(b->matrix.w % b->cols == 0 || b->matrix.w == l.room, "%lld entries in %d",
+                      (long long)sizes[a], b->matrix.w);
+            }
+            layout_free(&l);
+        }
+}
+
 /* Schedules of different length stand beside one another as high as the shortest; beside curves as
  * high as these. */
 TEST(strips_of_several_rows_have_one_height)
