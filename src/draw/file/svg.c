@@ -174,6 +174,17 @@ static long add_glyph(Svg *svg, FT_Face face, int font, FT_UInt index)
     return face->glyph->metrics.horiAdvance;
 }
 
+static void add_turn(Svg *svg, CanvasText style)
+{
+    double turn = style.upward ? 90 : style.turn;
+
+    if (!(turn > 0 || turn < 0))
+        return;
+    text_add(&svg->body, " rotate(");
+    add_number(&svg->body, -turn, 2);
+    text_add(&svg->body, ")");
+}
+
 static void open_text(Svg *svg, double x, double y, const char *text, double scale,
                       CanvasText style)
 {
@@ -183,7 +194,9 @@ static void open_text(Svg *svg, double x, double y, const char *text, double sca
     add_number(&svg->body, x, 2);
     text_add(&svg->body, " ");
     add_number(&svg->body, y, 2);
-    text_add(&svg->body, style.upward ? ") rotate(-90) scale(" : ") scale(");
+    text_add(&svg->body, ")");
+    add_turn(svg, style);
+    text_add(&svg->body, " scale(");
     add_number(&svg->body, scale, 7);
     text_add(&svg->body, " -");
     add_number(&svg->body, scale, 7);
@@ -221,7 +234,9 @@ static void live_text(Svg *svg, double x, double y, const char *text, double wid
     add_number(&svg->body, x, 2);
     text_add(&svg->body, " ");
     add_number(&svg->body, y, 2);
-    text_addf(&svg->body, ")%s\" font-family=\"'", style.upward ? " rotate(-90)" : "");
+    text_add(&svg->body, ")");
+    add_turn(svg, style);
+    text_add(&svg->body, "\" font-family=\"'");
     add_family(&svg->body, font);
     text_add(&svg->body, "',sans-serif\"");
     add_attribute(&svg->body, "font-size", style.size);
