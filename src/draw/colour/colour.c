@@ -92,7 +92,7 @@ Rgb colour_shade(Rgb full, double strength, bool dark_background)
 
 /* Between cluster and window in lightness, so that a grey print keeps the three apart. */
 static const Rgb missed_rgb = { 0x9E, 0x0F, 0x28 }, missed_on_dark = { 0xFF, 0x68, 0x70 };
-static const Rgb missed_on_page = { 0x75, 0x00, 0x18 };
+static const Rgb missed_on_page = { 0x57, 0x00, 0x0E };
 
 #define MISSED_256 160
 
@@ -546,14 +546,14 @@ static double component_lightness(uint8_t bit)
 static Rgb component_on_page(uint8_t bit)
 {
     switch (bit) {
-    case COMPONENT_CLUSTER: return (Rgb){ 0x0A, 0x0A, 0x6C };
-    case COMPONENT_WINDOW: return (Rgb){ 0x00, 0x55, 0x8B };
-    case COMPONENT_STRIDED: return (Rgb){ 0x9B, 0x59, 0x88 };
-    case COMPONENT_GLOBAL: return (Rgb){ 0xD9, 0x61, 0x05 };
-    case COMPONENT_RANDOM: return (Rgb){ 0x3A, 0xBC, 0x8F };
-    case COMPONENT_BLOCK: return (Rgb){ 0xF7, 0xAE, 0x1F };
-    case COMPONENT_BUCKET: return (Rgb){ 0x9F, 0xD8, 0xFF };
-    default: return (Rgb){ 0x6D, 0xA2, 0x9D };
+    case COMPONENT_CLUSTER: return (Rgb){ 0x70, 0x4F, 0xB2 };
+    case COMPONENT_WINDOW: return (Rgb){ 0x00, 0x4A, 0x7D };
+    case COMPONENT_STRIDED: return (Rgb){ 0xA1, 0x5B, 0x8E };
+    case COMPONENT_GLOBAL: return (Rgb){ 0xDB, 0x63, 0x08 };
+    case COMPONENT_RANDOM: return (Rgb){ 0x39, 0xBB, 0x8E };
+    case COMPONENT_BLOCK: return (Rgb){ 0xF8, 0xAE, 0x1F };
+    case COMPONENT_BUCKET: return (Rgb){ 0x9F, 0xD7, 0xFF };
+    default: return (Rgb){ 0x6C, 0xA3, 0x9D };
     }
 }
 
