@@ -113,14 +113,15 @@ void svg_line(Svg *svg, double x0, double y0, double x1, double y1, double width
     text_add(&svg->body, upright ? "/>\n" : " stroke-linecap=\"round\"/>\n");
 }
 
-void svg_polygon(Svg *svg, const double (*points)[2], int count, Rgb rgb, double alpha)
+void svg_polygon(Svg *svg, const double (*points)[2], int count, double right, double down, Rgb rgb,
+                 double alpha)
 {
     text_add(&svg->body, "<path d=\"");
     for (int k = 0; k < count; k++) {
         text_add(&svg->body, k ? "L" : "M");
-        add_number(&svg->body, points[k][0], 2);
+        add_number(&svg->body, right + points[k][0], 2);
         text_add(&svg->body, " ");
-        add_number(&svg->body, points[k][1], 2);
+        add_number(&svg->body, down + points[k][1], 2);
     }
     text_add(&svg->body, "Z\"");
     add_paint(&svg->body, "fill", rgb, alpha);

@@ -367,7 +367,7 @@ void canvas_clear_line(Canvas *c, double x0, double y0, double x1, double y1, do
 void canvas_polygon(Canvas *c, const double (*points)[2], int count, Rgb rgb, double alpha)
 {
     if (c->svg) {
-        svg_polygon(c->svg, points, count, rgb, alpha);
+        svg_polygon(c->svg, points, count, c->right, c->down, rgb, alpha);
         return;
     }
     set_colour(c, rgb, alpha);

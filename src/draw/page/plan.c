@@ -340,7 +340,8 @@ static bool layout_with_cells(Sheet *sheet, Shown before, int most, Error *err)
     if (!ok || sheet->layout.panels[widest_frame(sheet)].matrix.w >=
                    USED_LEAST * sheet->layout.room)
         return ok;
-    sheet->fill = true;
+    sheet->fill = true; /* as wide as it was, then */
+    sheet->width = sheet->width > sheet->whole ? sheet->width : sheet->whole;
     return sheet_layout(sheet, err);
 }
 
@@ -349,6 +350,7 @@ static bool settle_width(Sheet *sheet, Error *err)
     Shown before = shown_by(sheet);
     int   most = sheet->width;
 
+    sheet->whole = most;
     return !adjust_width(sheet) ||
            layout_with_cells(sheet, before, sheet->width > most ? sheet->width : most, err);
 }

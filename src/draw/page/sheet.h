@@ -61,6 +61,7 @@ typedef struct Sheet {
     SheetStyle    style;
     int           width;
     bool          free_width; /* no width was requested */
+    int           whole;      /* a free width before it follows the cells */
     bool          fill;       /* cells may differ by a pixel, although the width is free */
     int           rows, cols; /* arrangement */
     PanelPlace   *places;     /* owned */

@@ -191,6 +191,23 @@ TEST(names_of_axes_stand_on_one_line)
     layout_free(&l);
 }
 
+/* On a page around the figure (--page), bands and marks stand where their lines do. */
+TEST(areas_move_with_all_else)
+{
+    Rgb          paper = { 255, 255, 255 }, ink = { 0, 0, 0 };
+    const double corners[3][2] = { { 1, 2 }, { 11, 2 }, { 1, 22 } };
+    Canvas      *canvas = canvas_new(CANVAS_SVG, 40, 40, 72, NULL, &paper, NULL);
+    Text         out = { 0 };
+
+    assert_non_null(canvas);
+    canvas_shift(canvas, 5, 7);
+    canvas_polygon(canvas, corners, 3, ink, 1);
+    assert_true(canvas_finish(canvas, "", NULL, &out, NULL));
+    CHECK(strstr(text_str(&out), "M6 9L16 9L6 29Z"), "%s", text_str(&out));
+    text_free(&out);
+    canvas_free(canvas);
+}
+
 /* On each side it is as wide as the style says, and it covers its corners. */
 TEST(a_frame_goes_around_its_matrix)
 {
