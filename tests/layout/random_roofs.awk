@@ -66,7 +66,7 @@ BEGIN {
         for (i = 1; i <= names; i++)
             series = series add_points(one("Full BigBird Reformer Longformer Linear") " " i, 1 + below(5), below(4))
         x_hi *= 4
-        x_lo = least(x_lo / 2.5, ridge * exp(3 / 7 * log(ridge / x_hi)))
+        x_lo = least(x_lo / 2.5, ridge * exp(19 / 31 * log(ridge / x_hi)))
         y_lo = least(y_lo, x_lo * stream)
         margin = exp(0.05 * log(y_hi / y_lo))
         series = series roof("memory " with_unit(stream, "B/s"), x_lo, x_lo * stream, ridge, peak) \

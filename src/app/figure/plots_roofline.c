@@ -111,7 +111,7 @@ static double lower(double x, double rate, double stream)
     return rate > 0 ? fmin(x, rate / stream) : x;
 }
 
-#define SLOPE_LEAST 0.3 /* of the width: room for the slanted roof's name */
+#define SLOPE_LEAST 0.38 /* of the width: room for the slanted roof's name */
 
 /* Draws the slanted roof up to the top one, and the level ones from it on. */
 static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
