@@ -460,12 +460,12 @@ Rgb colour_of_value_in(Hues hues, ColourMap map, double t)
     return colour_of_value(map, t);
 }
 
-/* Hues for a printer without colours, told apart by lightness, for a dark page, and for a white page
- * of both uses.
+/* Hues for a printer without colours, told apart by lightness, for a dark page, and for a white
+ * page of both uses.
  *
- * Each hue is darkened or lightened to the luminance that its place in a table asks for: causes
- * differ by at least nine L* from each other and from the paper, those that occur together most
- * (window, global, random) by about twenty.
+ * In print each hue is darkened or lightened to the luminance that its place in a table asks for:
+ * causes differ by at least nine L* from each other and from the paper, those that occur together
+ * most (window, global, random) by about twenty.
  */
 
 #define MISSED_LIGHTNESS 4
