@@ -45,6 +45,24 @@ function attribute(name,    at, rest) {
 
 function differ(a, b) { return a - b > 1 || b - a > 1 }
 
+# Words along a slanted line are as many boxes as they are high.
+function slanted(x, y, angle,    parts, k, share, middle_x, middle_y, w, h) {
+    parts = int(wide / size) + 1
+    slants++
+    for (k = 0; k < parts; k++) {
+        share = (k + 0.5) / parts * wide
+        middle_x = x + share * cos(angle) + 0.31 * size * sin(angle)
+        middle_y = y + share * sin(angle) - 0.31 * size * cos(angle)
+        w = wide / parts * cos(angle) - 0.82 * size * sin(angle)
+        h = 0.82 * size * cos(angle) - wide / parts * sin(angle)
+        count++
+        name[count] = words
+        part[count] = slants
+        x0[count] = middle_x - w / 2; x1[count] = middle_x + w / 2
+        y0[count] = middle_y - h / 2; y1[count] = middle_y + h / 2
+    }
+}
+
 # A line of letters reaches from its descenders to the height of a capital letter.
 /<text / {
     place = attribute("transform")
@@ -57,6 +75,10 @@ function differ(a, b) { return a - b > 1 || b - a > 1 }
     sub(/<.*/, "", words)
     if (words ~ /^ *$/)
         next
+    if (match(place, /rotate\([^)]*\)/) && substr(place, RSTART + 7, RLENGTH - 8) + 0 > -89) {
+        slanted(at[1], at[2], substr(place, RSTART + 7, RLENGTH - 8) * atan2(0, -1) / 180)
+        next
+    }
     count++
     name[count] = words
     if (place ~ /rotate/) {
@@ -82,7 +104,7 @@ END {
         if (name[i] ~ /^[%=]/)
             printf "'%s' begins a line\n", name[i]
         for (k = 1; k < i; k++)
-            if (x0[i] < x1[k] - 1 && x0[k] < x1[i] - 1 && y0[i] < y1[k] - 1 && y0[k] < y1[i] - 1)
+            if (!(i in part && part[i] == part[k]) && x0[i] < x1[k] - 1 && x0[k] < x1[i] - 1 && y0[i] < y1[k] - 1 && y0[k] < y1[i] - 1)
                 printf "'%s' overlaps '%s'\n", name[i], name[k]
     }
     for (i = 2; i <= frames; i++)

@@ -24,7 +24,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 DPI = 150
-CAUSES = [("window", 1, "#0072B2"), ("global", 2, "#D55E00"), ("random", 4, "#009E73")]
+CAUSES = [("window", 1, "#004A7D"), ("global", 2, "#DB6308"), ("random", 4, "#39BB8E")]
 
 
 def run(binary, *words):

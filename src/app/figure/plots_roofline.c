@@ -86,6 +86,15 @@ static void rate_text(const char *what, double rate, const char *unit, char *tex
              unit);
 }
 
+static bool add_roof(Plot *plot, const char *name, const double *x, const double *y)
+{
+    PlotSeries *s = plot_line(plot, name, -1, x, y, 2);
+
+    if (s)
+        s->roof = true;
+    return s != NULL;
+}
+
 /* Draws a level roof from the slanted one on; nothing where its rate is not known. */
 static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceilings *c, double hi)
 {
@@ -94,14 +103,15 @@ static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceil
     if (!(rate > 0))
         return true;
     rate_text(what, rate, "FLOP/s", name, sizeof(name));
-    return plot_line(plot, name, -1, (double[]){ rate / c->stream, hi }, (double[]){ rate, rate },
-                     2) != NULL;
+    return add_roof(plot, name, (double[]){ rate / c->stream, hi }, (double[]){ rate, rate });
 }
 
 static double lower(double x, double rate, double stream)
 {
     return rate > 0 ? fmin(x, rate / stream) : x;
 }
+
+#define SLOPE_LEAST 0.38 /* of the width: room for the slanted roof's name */
 
 /* Draws the slanted roof up to the top one, and the level ones from it on. */
 static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
@@ -114,12 +124,12 @@ static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
 
     range_of(plot, &lo, &hi);
     lo = lower(lower(lower(lo, c->peak, c->stream), c->tensor, c->stream), c->gemm, c->stream);
-    lo /= 2.5;
     hi *= 4;
+    lo = fmin(lo / 2.5, ridge * pow(ridge / hi, SLOPE_LEAST / (1 - SLOPE_LEAST)));
     slope_x[0] = lo, slope_y[0] = lo * c->stream;
     slope_x[1] = ridge, slope_y[1] = top;
     rate_text("memory", c->stream, "B/s", name, sizeof(name));
-    if (!plot_line(plot, name, -1, slope_x, slope_y, 2))
+    if (!add_roof(plot, name, slope_x, slope_y))
         return false;
     return (only || add_level_roof(plot, "multiply-add", c->peak, c, hi)) &&
            add_level_roof(plot, "tensor cores", c->tensor, c, hi) &&

@@ -92,6 +92,7 @@ Rgb colour_shade(Rgb full, double strength, bool dark_background)
 
 /* Between cluster and window in lightness, so that a grey print keeps the three apart. */
 static const Rgb missed_rgb = { 0x9E, 0x0F, 0x28 }, missed_on_dark = { 0xFF, 0x68, 0x70 };
+static const Rgb missed_on_page = { 0x57, 0x00, 0x0E };
 
 #define MISSED_256 160
 
@@ -459,11 +460,12 @@ Rgb colour_of_value_in(Hues hues, ColourMap map, double t)
     return colour_of_value(map, t);
 }
 
-/* Hues for a printer without colours, told apart by lightness, and for a dark page.
+/* Hues for a printer without colours, told apart by lightness, for a dark page, and for a white
+ * page of both uses.
  *
- * Each hue is darkened or lightened to the luminance that its place in a table asks for: causes
- * differ by at least nine L* from each other and from the paper, those that occur together most
- * (window, global, random) by about twenty.
+ * In print each hue is darkened or lightened to the luminance that its place in a table asks for:
+ * causes differ by at least nine L* from each other and from the paper, those that occur together
+ * most (window, global, random) by about twenty.
  */
 
 #define MISSED_LIGHTNESS 4
@@ -540,6 +542,21 @@ static double component_lightness(uint8_t bit)
     }
 }
 
+/* The hues of Okabe and Ito, each as vivid as its lightness allows. */
+static Rgb component_on_page(uint8_t bit)
+{
+    switch (bit) {
+    case COMPONENT_CLUSTER: return (Rgb){ 0x70, 0x4F, 0xB2 };
+    case COMPONENT_WINDOW: return (Rgb){ 0x00, 0x4A, 0x7D };
+    case COMPONENT_STRIDED: return (Rgb){ 0xA1, 0x5B, 0x8E };
+    case COMPONENT_GLOBAL: return (Rgb){ 0xDB, 0x63, 0x08 };
+    case COMPONENT_RANDOM: return (Rgb){ 0x39, 0xBB, 0x8E };
+    case COMPONENT_BLOCK: return (Rgb){ 0xF8, 0xAE, 0x1F };
+    case COMPONENT_BUCKET: return (Rgb){ 0x9F, 0xD7, 0xFF };
+    default: return (Rgb){ 0x6C, 0xA3, 0x9D };
+    }
+}
+
 #define LEAST_ON_DARK 44 /* L*: contrast 3 with a dark page, the minimum for lines and areas */
 
 Rgb colour_on_dark(Rgb rgb)
@@ -557,6 +574,8 @@ Rgb component_colour_in(Hues hues, uint8_t bit)
         return bit == COMPONENT_CLUSTER ? bright_cluster
                : bit == COMPONENT_OTHER ? bright_other
                                         : colour_on_dark(rgb);
+    if (hues == HUES_PAGE)
+        return component_on_page(bit);
     return hues == HUES_PRINT ? colour_at_lightness(rgb, component_lightness(bit)) : rgb;
 }
 
@@ -607,6 +626,20 @@ static Rgb category_on_dark(int64_t category)
     }
 }
 
+/* Three hues of equal lightness with their neighbours are made darker or lighter. */
+static Rgb category_on_page(int64_t category)
+{
+    static const Rgb green = { 0x0F, 0x7C, 0x49 }, pink = { 0xE2, 0x6C, 0x96 };
+    static const Rgb slate = { 0x80, 0x8B, 0x95 };
+
+    switch (category % CATEGORY_HUES) {
+    case 2: return green;
+    case 3: return pink;
+    case 11: return slate;
+    default: return colour_of_category(category);
+    }
+}
+
 Rgb category_colour_in(Hues hues, int64_t category)
 {
     if (hues == HUES_SAFE)
@@ -615,6 +648,8 @@ Rgb category_colour_in(Hues hues, int64_t category)
         return colour_of_category(category);
     if (hues == HUES_DARK)
         return category_on_dark(category);
+    if (hues == HUES_PAGE)
+        return category_on_page(category);
     return colour_at_lightness(colour_of_category(category), category_lightness(category));
 }
 
@@ -622,6 +657,8 @@ Rgb lost_colour_in(Hues hues)
 {
     if (hues == HUES_DARK)
         return missed_on_dark;
+    if (hues == HUES_PAGE)
+        return missed_on_page;
     return hues == HUES_PRINT ? colour_at_lightness(missed_rgb, MISSED_LIGHTNESS) : missed_rgb;
 }
 

@@ -1,8 +1,8 @@
 /* draw/colour/colour.h -- colours by meaning, safe for colour-blind readers and for print.
  *
- * Components have the Okabe-Ito colours, values a perceptual map, differences a diverging map
- * symmetric around 0. Terminals of 256 colours get fixed monotone ramps, because the nearest
- * palette entries of a map are not in order.
+ * Components have the colours of Okabe and Ito, or their hues in other lightness, values a
+ * perceptual map, differences a diverging map symmetric around 0. Terminals of 256 colours get
+ * fixed monotone ramps, because the nearest palette entries of a map are not in order.
  */
 #ifndef DRAW_COLOUR_COLOUR_H
 #define DRAW_COLOUR_COLOUR_H
@@ -22,8 +22,9 @@ typedef enum ColourMap {
 } ColourMap;
 
 /* The readers that causes, categories and curves are coloured for: everybody on a screen, readers
- * without red or green cones, a printer without colours, a dark page. */
-typedef enum Hues { HUES_USUAL, HUES_SAFE, HUES_PRINT, HUES_DARK } Hues;
+ * without red or green cones, a printer without colours, a dark page, a white page that may be
+ * printed with colours or without. */
+typedef enum Hues { HUES_USUAL, HUES_SAFE, HUES_PRINT, HUES_DARK, HUES_PAGE } Hues;
 
 const char *colour_map_name(ColourMap map);
 bool        colour_map_parse(const char *name, ColourMap *out, Error *err);

@@ -113,14 +113,15 @@ void svg_line(Svg *svg, double x0, double y0, double x1, double y1, double width
     text_add(&svg->body, upright ? "/>\n" : " stroke-linecap=\"round\"/>\n");
 }
 
-void svg_polygon(Svg *svg, const double (*points)[2], int count, Rgb rgb, double alpha)
+void svg_polygon(Svg *svg, const double (*points)[2], int count, double right, double down, Rgb rgb,
+                 double alpha)
 {
     text_add(&svg->body, "<path d=\"");
     for (int k = 0; k < count; k++) {
         text_add(&svg->body, k ? "L" : "M");
-        add_number(&svg->body, points[k][0], 2);
+        add_number(&svg->body, right + points[k][0], 2);
         text_add(&svg->body, " ");
-        add_number(&svg->body, points[k][1], 2);
+        add_number(&svg->body, down + points[k][1], 2);
     }
     text_add(&svg->body, "Z\"");
     add_paint(&svg->body, "fill", rgb, alpha);
@@ -174,6 +175,17 @@ static long add_glyph(Svg *svg, FT_Face face, int font, FT_UInt index)
     return face->glyph->metrics.horiAdvance;
 }
 
+static void add_turn(Svg *svg, CanvasText style)
+{
+    double turn = style.upward ? 90 : style.turn;
+
+    if (!(turn > 0 || turn < 0))
+        return;
+    text_add(&svg->body, " rotate(");
+    add_number(&svg->body, -turn, 2);
+    text_add(&svg->body, ")");
+}
+
 static void open_text(Svg *svg, double x, double y, const char *text, double scale,
                       CanvasText style)
 {
@@ -183,7 +195,9 @@ static void open_text(Svg *svg, double x, double y, const char *text, double sca
     add_number(&svg->body, x, 2);
     text_add(&svg->body, " ");
     add_number(&svg->body, y, 2);
-    text_add(&svg->body, style.upward ? ") rotate(-90) scale(" : ") scale(");
+    text_add(&svg->body, ")");
+    add_turn(svg, style);
+    text_add(&svg->body, " scale(");
     add_number(&svg->body, scale, 7);
     text_add(&svg->body, " -");
     add_number(&svg->body, scale, 7);
@@ -221,7 +235,9 @@ static void live_text(Svg *svg, double x, double y, const char *text, double wid
     add_number(&svg->body, x, 2);
     text_add(&svg->body, " ");
     add_number(&svg->body, y, 2);
-    text_addf(&svg->body, ")%s\" font-family=\"'", style.upward ? " rotate(-90)" : "");
+    text_add(&svg->body, ")");
+    add_turn(svg, style);
+    text_add(&svg->body, "\" font-family=\"'");
     add_family(&svg->body, font);
     text_add(&svg->body, "',sans-serif\"");
     add_attribute(&svg->body, "font-size", style.size);

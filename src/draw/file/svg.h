@@ -31,7 +31,9 @@ void svg_free(Svg *svg);
 void svg_rect(Svg *svg, double x, double y, double width, double height, Rgb rgb);
 void svg_line(Svg *svg, double x0, double y0, double x1, double y1, double width, Rgb rgb,
               double alpha);
-void svg_polygon(Svg *svg, const double (*points)[2], int count, Rgb rgb, double alpha);
+/* The points, moved to the right and down. */
+void svg_polygon(Svg *svg, const double (*points)[2], int count, double right, double down, Rgb rgb,
+                 double alpha);
 /* Text of this width in the font, starting at x, y; shown: its signs from left to right. */
 void svg_text(Svg *svg, double x, double y, const char *text, const char *shown, double width,
               SvgFont font, CanvasText style);

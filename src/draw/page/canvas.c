@@ -358,10 +358,16 @@ void canvas_line(Canvas *c, double x0, double y0, double x1, double y1, double w
     shortage_in_library(false);
 }
 
+void canvas_clear_line(Canvas *c, double x0, double y0, double x1, double y1, double width)
+{
+    if (c->opaque)
+        canvas_line(c, x0, y0, x1, y1, width, c->paper, 1);
+}
+
 void canvas_polygon(Canvas *c, const double (*points)[2], int count, Rgb rgb, double alpha)
 {
     if (c->svg) {
-        svg_polygon(c->svg, points, count, rgb, alpha);
+        svg_polygon(c->svg, points, count, c->right, c->down, rgb, alpha);
         return;
     }
     set_colour(c, rgb, alpha);
@@ -427,23 +433,23 @@ void canvas_text(Canvas *c, double x, double y, const char *text, CanvasText sty
 {
     CleanText clean;
     int       face = face_for(c, text, style.font);
-    double    width, back;
+    double    width, back, angle = (style.upward ? 90 : style.turn) * M_PI / 180;
 
     cairo_set_font_face(c->cairo, c->fonts[face]);
     cairo_set_font_size(c->cairo, style.size);
     width = text_start(c, text, face, &clean);
     back = style.align == ALIGN_LEFT ? 0 : style.align == ALIGN_RIGHT ? width : width / 2;
     if (c->svg) {
-        svg_text(c->svg, x + c->right - (style.upward ? 0 : back),
-                 y + c->down + (style.upward ? back : 0), clean.read, clean.shown,
-                 width, svg_font(c, face), style);
+        svg_text(c->svg, x + c->right - (style.upward ? 0 : back * cos(angle)),
+                 y + c->down + back * sin(angle), clean.read, clean.shown, width,
+                 svg_font(c, face), style);
         return;
     }
     set_colour(c, style.rgb, 1);
     cairo_save(c->cairo);
     cairo_translate(c->cairo, x, y);
-    if (style.upward)
-        cairo_rotate(c->cairo, -M_PI / 2);
+    if (angle > 0 || angle < 0)
+        cairo_rotate(c->cairo, -angle);
     cairo_move_to(c->cairo, -back, 0);
     shortage_in_library(true);
     cairo_show_text(c->cairo, clean.shown);

@@ -25,6 +25,7 @@ typedef struct CanvasText {
     CanvasAlign align;  /* of the text relative to the point */
     double      size;   /* em, pixels */
     bool        upward; /* turned by 90 degrees, read from bottom to top */
+    double      turn;   /* else by so many degrees, counterclockwise */
     Rgb         rgb;
 } CanvasText;
 
@@ -59,6 +60,8 @@ bool canvas_is_vector(const Canvas *canvas);
 void canvas_rect(Canvas *canvas, double x, double y, double width, double height, Rgb rgb);
 /* Makes the box paper again, unless that is transparent. */
 void canvas_clear(Canvas *canvas, double x, double y, double width, double height);
+/* The same along a line of this width. */
+void canvas_clear_line(Canvas *canvas, double x0, double y0, double x1, double y1, double width);
 void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double width,
                  Rgb rgb, double alpha);
 /* A filled area; vector canvases only. */

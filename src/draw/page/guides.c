@@ -285,9 +285,7 @@ static void name_guide(Pens *p, const PlotGuide *g)
         name_level(p, g->name, p->box.x, p->box.x + p->box.w, pens_y(p, g->at), p->s->muted);
 }
 
-/* Names a slanted guide line under or above a place of it that no curve crosses; without such a
- * place it stays without a name. */
-static void name_slanted(Pens *p, const PlotSeries *s)
+void pens_name_slanted(Pens *p, const PlotSeries *s)
 {
     int64_t last = s->count - 1;
     double  x0 = pens_x(p, s->x[0]), x1 = pens_x(p, s->x[last]);
@@ -313,11 +311,13 @@ static void name_line(void *context, const PlotSeries *s)
     Pens   *p = context;
     double  at;
 
+    if (level_on_page(p, s, &at) && s->roof && p->ends)
+        return;
     if (level_on_page(p, s, &at))
         name_level(p, s->name, pens_x(p, s->x[0]), pens_x(p, s->x[s->count - 1]), at,
                    pens_colour(p, s->hue));
-    else
-        name_slanted(p, s);
+    else if (!s->roof) /* pens_name_roofs did it */
+        pens_name_slanted(p, s);
 }
 
 void pens_guides(const Pens *p)

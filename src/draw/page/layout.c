@@ -12,7 +12,7 @@
 #define STRIP_ASPECT 0.45 /* and beside strips */
 #define STRIP 2         /* a matrix with so many columns per row is a strip */
 #define STRIP_WIDE 0.45 /* height of a strip across the page at most, in rooms of a column */
-#define FRAME_LEAST 0.85 /* of the room, for frames with different numbers of cells */
+#define FRAME_LEAST 0.85 /* of the room, for frames whose cells differ by a pixel */
 
 static PanelPlace place_of(const LayoutNeed *need, int k)
 {
@@ -125,8 +125,9 @@ static double uneven(int64_t cells, int extent)
     return extent % cells ? (double)cells / extent : 0;
 }
 
-/* The extent of all sides with this room: whole pixels per cell, or, with different numbers of
- * cells, where cells differ least and the room is used most. */
+/* The extent of all sides with this room: whole pixels per cell; or all of the room where these
+ * would leave much of it empty; or, with different numbers of cells, where cells differ least and
+ * the room is used most. */
 static int common_extent(const LayoutNeed *need, const PanelBoxes *boxes, int room)
 {
     Sides  sides = { 0 };
@@ -141,7 +142,8 @@ static int common_extent(const LayoutNeed *need, const PanelBoxes *boxes, int ro
             sides_add(&sides, room, b->matrix.h, b->rows, b->cell_h);
         }
     if (sides.least == sides.most)
-        return sides.taken ? sides.taken : room;
+        return !sides.taken || (need->fill && sides.taken < FRAME_LEAST * room) ? room
+                                                                                : sides.taken;
     for (int extent = room; extent >= FRAME_LEAST * room && extent >= sides.most; extent--) {
         double cost = uneven(sides.least, extent) + uneven(sides.most, extent) +
                       (double)(room - extent) / room;
@@ -290,7 +292,8 @@ static int space_columns(const LayoutNeed *need, Gutters *columns, PanelBoxes *b
     space_evenly(need, columns);
     even = room_of(need, columns);
     widest = widest_frame(need, room, boxes, frames);
-    if (widest_frame(need, even, boxes, frames) >= EVEN_LEAST * widest)
+    if (widest_frame(need, even, boxes, frames) >= EVEN_LEAST * widest ||
+        (need->fill && even >= EVEN_LEAST * room))
         return even;
     memset(columns, 0, (size_t)need->cols * sizeof(*columns));
     measure_columns(need, columns);

@@ -2,9 +2,9 @@
  *
  * Input are sizes of texts, output are boxes in whole pixels. Frames that should be of one size
  * are, to the pixel. A matrix gets whole pixels per cell, unless its frame must be as large as one
- * with another number of cells: then its cells differ by a pixel. One with more entries than
- * pixels gets cells of equally many entries. Boxes lie inside the
- * sheet, do not overlap, and have an area whenever one was requested.
+ * with another number of cells, or fill the room: then its cells differ by a pixel. One with more
+ * entries than pixels gets cells of equally many entries. Boxes lie inside the sheet, do not
+ * overlap, and have an area whenever one was requested.
  */
 #ifndef DRAW_PAGE_LAYOUT_H
 #define DRAW_PAGE_LAYOUT_H
@@ -44,6 +44,7 @@ typedef struct LayoutNeed {
     int              margin, gap; /* around the sheet, between panels */
     int              fine;   /* minimum pixels of a cell of several entries */
     double           flat;   /* height of plots, of the default; 0: 1 */
+    bool             fill;   /* cells may differ by a pixel where equal ones leave much room */
     int              strip;  /* default height of one row of a strip (few rows, many columns) */
     int              rows, cols, count;
     const PanelNeed *panels; /* count */

@@ -208,6 +208,8 @@ static void measure_plot(Sheet *sheet, int k)
     need->row_labels_w = plot_gutter(sheet, k);
     need->col_labels_h = sheet_plot_key(sheet, k);
     need->bar_w = s->space; /* half of the last tick's number */
+    if (made)
+        need->bar_w += sheet_roofs_extent(sheet, made);
     need->caption_h = sheet_plot_below(sheet) +
                       sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
 }

@@ -32,7 +32,7 @@
     .paper = WHITE, .ink = { 20, 20, 20 }, .muted = { 90, 90, 90 }, .rule = { 216, 216, 216 }
 
 static const PageTheme themes[] = {
-    { .name = "light", LIGHT, ON_PAPER, .values = MAP_VIRIDIS },
+    { .name = "light", LIGHT, ON_PAPER, .values = MAP_VIRIDIS, .hues = HUES_PAGE },
     { .name = "dark", DARK, ON_PAPER, .values = MAP_VIRIDIS },
     { .name = "print", .paper = WHITE, .ink = { 0, 0, 0 }, .muted = { 50, 50, 50 },
       .rule = { 200, 200, 200 }, ON_PAPER, .values = MAP_INK,

@@ -225,6 +225,7 @@ bool sheet_layout(Sheet *sheet, Error *err)
         .margin = (int)ceil(sheet_points(s, 3)),
         .gap = (int)ceil(sheet_points(s, bare ? 2 : 9)),
         .flat = sheet->flat,
+        .fill = sheet->fill || !sheet->free_width,
         .fine = bare ? (int)ceil(sheet_points(s, 0.9)) : s->dpi >= 150 ? (s->dpi + 75) / 150 : 1,
         .strip = (int)ceil(sheet_points(s, 10)),
         .rows = sheet->rows,
@@ -264,58 +265,94 @@ static bool drop_small_tokens(Sheet *sheet)
     return dropped;
 }
 
-/* Whole pixels may leave much of the room empty (512 entries in 900 pixels). Without a requested
- * width, the sheet grows to the next whole pixel if it stays near a column's width, else shrinks
- * to what is used. */
-static bool adjust_width(Sheet *sheet)
+#define USED_LEAST   0.8 /* of the room that frames use */
+#define SHRUNK_LEAST 0.8 /* of its width that a sheet keeps, unless */
+#define FRAME_LEAST  1.5 /* inches wide its frames are */
+
+static int widest_frame(const Sheet *sheet)
 {
-    int widest = 0, grown, limit = (int)sheet_points(&sheet->style, 72 * 4.6);
+    int widest = 0;
 
     for (int k = 0; k < sheet->figure->count; k++)
         if (sheet->layout.panels[k].matrix.w > sheet->layout.panels[widest].matrix.w)
             widest = k;
-    grown = (int)sheet->layout.panels[widest].cols * (sheet->layout.panels[widest].cell_w + 1);
-    grown -= sheet->layout.room;
-    widest = sheet->layout.panels[widest].matrix.w;
-    if (!sheet->free_width || widest >= 0.8 * sheet->layout.room)
+    return widest;
+}
+
+/* Whole pixels may leave much of the room empty (512 entries in 900 pixels). Without a requested
+ * width, the sheet grows to the next whole pixel if it stays near a column's width, else shrinks
+ * to what is used, else its cells differ by a pixel. */
+static bool adjust_width(Sheet *sheet)
+{
+    const PanelBoxes *widest = &sheet->layout.panels[widest_frame(sheet)];
+    int used = widest->matrix.w, limit = (int)sheet_points(&sheet->style, 72 * 4.6);
+    int grown = (int)widest->cols * (widest->cell_w + 1) - sheet->layout.room;
+    int less = (sheet->layout.room - used) * sheet->cols;
+
+    if (!sheet->free_width || used >= USED_LEAST * sheet->layout.room)
         return false;
     if (sheet->cols == 1 && sheet->width + grown <= limit)
         sheet->width += grown;
+    else if (sheet->width - less >= SHRUNK_LEAST * sheet->width ||
+             used >= sheet_points(&sheet->style, 72 * FRAME_LEAST))
+        sheet->width -= less;
     else
-        sheet->width -= (sheet->layout.room - widest) * sheet->cols;
+        sheet->fill = true;
     return true;
 }
 
-static int64_t cells_shown(const Sheet *sheet)
-{
-    int64_t sum = 0;
+/* Of all panels: their cells, and the pixels across a cell of those that show each entry. */
+typedef struct Shown {
+    int64_t cells, pixels;
+} Shown;
 
-    for (int k = 0; k < sheet->figure->count; k++)
-        sum += sheet->layout.panels[k].cols;
+static Shown shown_by(const Sheet *sheet)
+{
+    Shown sum = { 0 };
+
+    for (int k = 0; k < sheet->figure->count; k++) {
+        const PanelBoxes *b = &sheet->layout.panels[k];
+
+        sum.cells += b->cols;
+        sum.pixels += b->cols == sheet->needs[k].cols ? b->cell_w : 0;
+    }
     return sum;
 }
 
-/* A layout of a free width that shows as many cells, up to `most` pixels wide: bars and even
- * distances take from the room, not from the cells. */
-static bool layout_with_cells(Sheet *sheet, int64_t cells, int most, Error *err)
+static bool shows_less(const Sheet *sheet, Shown before)
+{
+    Shown now = shown_by(sheet);
+
+    return now.cells < before.cells || now.pixels < before.pixels;
+}
+
+/* A layout of a free width that shows as much, up to `most` pixels wide: bars and even distances
+ * take from the room, not from the cells. */
+static bool layout_with_cells(Sheet *sheet, Shown before, int most, Error *err)
 {
     bool ok = sheet_layout(sheet, err);
 
-    while (ok && sheet->free_width && cells_shown(sheet) < cells &&
+    while (ok && sheet->free_width && shows_less(sheet, before) &&
            sheet->width + sheet->cols <= most) {
         sheet->width += sheet->cols;
         ok = sheet_layout(sheet, err);
     }
-    return ok;
+    if (!ok || sheet->layout.panels[widest_frame(sheet)].matrix.w >=
+                   USED_LEAST * sheet->layout.room)
+        return ok;
+    sheet->fill = true; /* as wide as it was, then */
+    sheet->width = sheet->width > sheet->whole ? sheet->width : sheet->whole;
+    return sheet_layout(sheet, err);
 }
 
 static bool settle_width(Sheet *sheet, Error *err)
 {
-    int64_t cells = cells_shown(sheet);
-    int     most = sheet->width;
+    Shown before = shown_by(sheet);
+    int   most = sheet->width;
 
+    sheet->whole = most;
     return !adjust_width(sheet) ||
-           layout_with_cells(sheet, cells, sheet->width > most ? sheet->width : most, err);
+           layout_with_cells(sheet, before, sheet->width > most ? sheet->width : most, err);
 }
 
 /* Applies the theme's map unless the user chose one; no map begins with the paper's colour then. */
@@ -379,15 +416,15 @@ static bool add_own_bars(Sheet *sheet)
 /* Cells, and which panels have bars, depend on each other. */
 static bool reduce_with_bars(Sheet *sheet, Error *err)
 {
-    int64_t cells = cells_shown(sheet);
-    int     page = (int)lround(sheet->style.theme->page * sheet->style.dpi);
+    Shown before = shown_by(sheet);
+    int   page = (int)lround(sheet->style.theme->page * sheet->style.dpi);
 
     if (!reduce(sheet, err))
         return false;
     if (!add_own_bars(sheet))
         return true;
     scene_free(&sheet->scene);
-    if (!layout_with_cells(sheet, cells, page > sheet->width ? page : sheet->width, err) ||
+    if (!layout_with_cells(sheet, before, page > sheet->width ? page : sheet->width, err) ||
         !reduce(sheet, err))
         return false;
     add_own_bars(sheet);

@@ -437,6 +437,7 @@ static void draw_curves(Pens *p)
             draw_bars(p, &plot->series[k]);
     pens_take_points(p);
     pens_guides(p); /* before words, which make the paper behind them free */
+    pens_name_roofs(p);
     pens_labels(p); /* first: a point has few places, a guide its whole line */
     pens_name_guides(p);
     for (int k = 0; k < plot->count; k++) {

@@ -61,6 +61,8 @@ typedef struct Sheet {
     SheetStyle    style;
     int           width;
     bool          free_width; /* no width was requested */
+    int           whole;      /* a free width before it follows the cells */
+    bool          fill;       /* cells may differ by a pixel, although the width is free */
     int           rows, cols; /* arrangement */
     PanelPlace   *places;     /* owned */
     double        flat;       /* height of plots, of the default */
@@ -188,6 +190,7 @@ typedef struct Pens {
     Box               column; /* x and w of the panel */
     PlotAxis          axis;   /* the x axis: the plot's, or extended for words */
     LabelPlaces       places; /* of the words in the field */
+    bool              ends;   /* level ceilings have their names behind the field */
 } Pens;
 
 double pens_x(const Pens *p, double x);
@@ -208,6 +211,13 @@ void   pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb);
 /* Draws guides and reference lines; later their names, in places that are left. */
 void   pens_guides(const Pens *p);
 void   pens_name_guides(Pens *p);
+/* Names of a roofline's ceilings, before those of points; the room that they take behind the
+ * field; 0: none, they stand inside. */
+void   pens_name_roofs(Pens *p);
+int    sheet_roofs_extent(const Sheet *sheet, const Plot *plot);
+/* Names a slanted guide line under or above a place of it that no curve crosses; without such a
+ * place it stays without a name. */
+void   pens_name_slanted(Pens *p, const PlotSeries *s);
 /* Two or more upright guides have names: they stand above the frame, not beside the lines. */
 bool   plot_has_flags(const Plot *plot);
 /* Draws the key and the row of names above the frame; see sheet_plot_key. */

@@ -71,6 +71,7 @@ static void series_json(const PlotSeries *s, int number, Json *out)
     busy_json(s, out);
     key_true(out, "whiskers", s->whiskers);
     key_true(out, "guide", s->guide);
+    key_true(out, "roof", s->roof);
     if (s->hue != number) {
         jsonw_key_int(out, "hue", s->hue);
     }
@@ -231,6 +232,7 @@ static bool read_series(const json_t *object, Plot *plot)
         return false;
     s->whiskers = is_true(object, "whiskers");
     s->guide = is_true(object, "guide");
+    s->roof = s->guide && is_true(object, "roof");
     return take_string(object, "name", s->name, sizeof(s->name)) &&
            take_numbers(object, "x", s->x, count) && take_numbers(object, "y", s->y, count) &&
            (!band || (take_numbers(object, "low", s->low, count) &&

@@ -32,6 +32,11 @@ static bool is_free(const LabelPlaces *p, int first, const LabelBox *box)
     return true;
 }
 
+bool label_is_free(const LabelPlaces *p, const LabelBox *box)
+{
+    return is_free(p, p->lines, box);
+}
+
 void label_take(LabelPlaces *p, LabelBox box)
 {
     if (p->count < LABEL_PLACES_MOST)

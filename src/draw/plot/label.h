@@ -66,6 +66,8 @@ void label_take(LabelPlaces *places, LabelBox box);
 /* Takes exactly this box for words; false: no room. clear: it may cross guides, but no other
  * line. */
 bool label_fits(LabelPlaces *places, LabelBox box, bool clear);
+/* No words and no points stand in the box, and it lies within the frame; lines may cross it. */
+bool label_is_free(const LabelPlaces *places, const LabelBox *box);
 /* As label_fits, but across nothing at all. */
 bool label_fits_alone(LabelPlaces *places, LabelBox box);
 /* Takes a place for words beside an upright guide: on its right at `right`, on its left at `left`,

@@ -624,6 +624,7 @@ static bool copy_series(Plot *to, const PlotSeries *from)
             return false;
     s->whiskers = from->whiskers;
     s->guide = from->guide;
+    s->roof = from->roof;
     s->hue = from->hue;
     return true;
 }

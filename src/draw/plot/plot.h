@@ -59,6 +59,8 @@ typedef struct PlotSeries {
     char    (*labels)[PLOT_LABEL]; /* words beside the points, "" none; NULL: none at all */
     int       hue;        /* series whose colour and mark it has: usually itself */
     bool      guide;      /* a dashed reference line with its name beside it; hue -1: grey */
+    bool      roof;       /* a guide of a roofline: on a page its name stands behind its right end,
+                             or along it where it slants */
 } PlotSeries;
 
 typedef struct PlotGuide {

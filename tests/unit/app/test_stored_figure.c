@@ -24,6 +24,7 @@ static Plot *plot_full(void)
     assert_true(plot_label(s));
     snprintf(s->labels[2], sizeof(s->labels[2]), "the last");
     assert_non_null(plot_line(plot, "claim", 0, s->x, s->high, 3));
+    plot->series[1].roof = true;
     assert_non_null(plot_add(plot, "none", CURVE_STEPS, 0, false));
     plot_guide(plot, "limit", true, 3);
     assert_true(plot_name_points(plot, "one|two|four"));
@@ -90,6 +91,7 @@ TEST(a_plot_comes_back_to_the_last_bit)
             assert_memory_equal(plots[k]->series[i].x, again->series[i].x,
                                 (size_t)plots[k]->series[i].count * sizeof(double));
         assert_memory_equal(&plots[k]->x.lo, &again->x.lo, 2 * sizeof(double));
+        assert_true(k == 1 || again->series[1].roof);
         assert_true(isnan(again->series[0].y[1]) == isnan(plots[k]->series[0].y[1]));
         plot_free(again);
         plot_free(plots[k]);

@@ -67,7 +67,7 @@ static void expect_all_apart(Hues hues, const char *kind, const Rgb *rgb, int co
 
 TEST(causes_of_a_pattern_are_apart_in_every_theme)
 {
-    for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++) {
+    for (int hues = HUES_USUAL; hues <= HUES_PAGE; hues++) {
         Rgb rgb[9];
 
         for (int k = 0; k < 8; k++)
@@ -81,7 +81,7 @@ TEST(causes_of_a_pattern_are_apart_in_every_theme)
  * causes are greys, they differ in lightness alone. */
 TEST(causes_are_apart_from_what_is_not_allowed)
 {
-    for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++)
+    for (int hues = HUES_USUAL; hues <= HUES_PAGE; hues++)
         for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1) {
             Rgb    cause = component_colour_in((Hues)hues, (uint8_t)bit);
             Rgb    masked = colour_masked(hues == HUES_DARK);
@@ -107,7 +107,7 @@ TEST(what_found_a_key_is_apart_from_missed_in_every_theme)
     View                view = { .kind = VIEW_COMPONENTS, .found = &found };
 
     for (found.rounds = 0; found.rounds <= 7; found.rounds += found.rounds == 1 ? 6 : 1) {
-        for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++) {
+        for (int hues = HUES_USUAL; hues <= HUES_PAGE; hues++) {
             Rgb rgb[8];
             int count = found.rounds ? found.rounds : 7;
 
@@ -140,7 +140,7 @@ static void expect_rounds_apart_from_causes(Hues hues, int rounds)
 
 TEST(rounds_share_no_colour_with_causes)
 {
-    for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++) {
+    for (int hues = HUES_USUAL; hues <= HUES_PAGE; hues++) {
         expect_rounds_apart_from_causes((Hues)hues, 1);
         expect_rounds_apart_from_causes((Hues)hues, 7);
     }
@@ -148,7 +148,7 @@ TEST(rounds_share_no_colour_with_causes)
 
 TEST(categories_are_apart_from_each_other_and_from_what_was_lost)
 {
-    for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++) {
+    for (int hues = HUES_USUAL; hues <= HUES_PAGE; hues++) {
         Rgb rgb[CATEGORY_HUES + 1];
 
         for (int k = 0; k < CATEGORY_HUES; k++)
@@ -165,7 +165,7 @@ TEST(a_cause_has_one_colour_in_patterns_and_in_what_it_found)
     ViewFound           found = { .rounds = 0, .share = &one };
     View                view = { .kind = VIEW_COMPONENTS, .found = &found };
 
-    for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++)
+    for (int hues = HUES_USUAL; hues <= HUES_PAGE; hues++)
         for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1) {
             Rgb here = cause_colour_in((Hues)hues, &view, (uint8_t)bit);
             Rgb there = component_colour_in((Hues)hues, (uint8_t)bit);
@@ -182,7 +182,7 @@ TEST(cluster_missed_and_window_differ_in_lightness_in_every_theme)
     ViewFound           found = { .rounds = 0, .share = &one };
     View                view = { .kind = VIEW_COMPONENTS, .found = &found };
 
-    for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++) {
+    for (int hues = HUES_USUAL; hues <= HUES_PAGE; hues++) {
         Rgb missed = cause_colour_in((Hues)hues, &view, COMPONENT_OTHER);
         Rgb window = cause_colour_in((Hues)hues, &view, COMPONENT_WINDOW);
         Rgb cluster = cause_colour_in((Hues)hues, &view, COMPONENT_CLUSTER);
@@ -256,6 +256,82 @@ TEST(causes_have_the_colours_of_okabe_and_ito)
 
             assert_memory_equal(&rgb, &base[k].rgb, sizeof(rgb));
         }
+}
+
+/* ---- the default theme, printed with colours or without ------------------------ */
+
+static Hues light(void)
+{
+    return page_theme("light")->hues;
+}
+
+static Rgb on_page(uint8_t bit)
+{
+    return component_colour_in(light(), bit);
+}
+
+/* Degrees from a hue to another, at most 180; *chroma receives that of the first. */
+static double turned(Rgb a, Rgb b, double *chroma)
+{
+    double x[3], y[3], by;
+
+    lab_of(a, x);
+    lab_of(b, y);
+    *chroma = hypot(x[1], x[2]);
+    by = fabs(atan2(x[2], x[1]) - atan2(y[2], y[1])) * 180 / M_PI;
+    return fmin(by, 360 - by);
+}
+
+/* Each is the same colour, darker or lighter. */
+TEST(causes_of_light_have_the_hues_of_okabe_and_ito)
+{
+    for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1) {
+        Rgb    rgb = on_page((uint8_t)bit);
+        double chroma, by = turned(rgb, colour_of_component((uint8_t)bit), &chroma);
+
+        CHECK(by <= 10, "%s by %.1f degrees", component_name((uint8_t)bit), by);
+        CHECK(bit == COMPONENT_OTHER || chroma >= 25, "%s: %.1f", component_name((uint8_t)bit),
+              chroma);
+    }
+}
+
+/* In the order in which one hides another, and those that occur together most. */
+TEST(causes_of_light_differ_in_lightness)
+{
+    static const uint8_t order[] = { COMPONENT_GLOBAL, COMPONENT_RANDOM, COMPONENT_STRIDED,
+                                     COMPONENT_BLOCK, COMPONENT_WINDOW, COMPONENT_BUCKET,
+                                     COMPONENT_CLUSTER };
+    static const uint8_t often[] = { COMPONENT_WINDOW, COMPONENT_GLOBAL, COMPONENT_RANDOM };
+    static const Rgb     white = { 255, 255, 255 };
+
+    for (int k = 0; k < 6; k++)
+        CHECK(greys(on_page(order[k]), on_page(order[k + 1])) >= 12, "%s and the next: %.1f",
+              component_name(order[k]), greys(on_page(order[k]), on_page(order[k + 1])));
+    for (int k = 0; k < 3; k++)
+        CHECK(greys(on_page(often[k]), on_page(often[(k + 1) % 3])) >= 12, "%s and the next: %.1f",
+              component_name(often[k]), greys(on_page(often[k]), on_page(often[(k + 1) % 3])));
+    CHECK(greys(on_page(COMPONENT_WINDOW), on_page(COMPONENT_STRIDED)) >= 12, "window, strided");
+    for (int a = 1; a <= COMPONENT_LAST; a <<= 1) {
+        Rgb own = on_page((uint8_t)a);
+
+        CHECK(greys(own, white) >= 15, "%s and paper", component_name((uint8_t)a));
+        CHECK(greys(own, lost_colour_in(light())) >= 14, "%s, missed", component_name((uint8_t)a));
+        for (int b = 1; b < a; b <<= 1)
+            CHECK(greys(own, on_page((uint8_t)b)) >=
+                      (a == COMPONENT_OTHER || b == COMPONENT_OTHER ? 5 : 6.5),
+                  "%s and %s: %.1f", component_name((uint8_t)a), component_name((uint8_t)b),
+                  greys(own, on_page((uint8_t)b)));
+    }
+}
+
+/* The last is before the first again. */
+TEST(neighbouring_categories_of_light_differ_in_lightness)
+{
+    for (int k = 0; k < CATEGORY_HUES; k++) {
+        double by = greys(category_colour_in(light(), k), category_colour_in(light(), k + 1));
+
+        CHECK(by >= 15, "category %d and the next: %.1f", k, by);
+    }
 }
 
 SUITE(NULL, NULL)

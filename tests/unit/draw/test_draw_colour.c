@@ -184,7 +184,8 @@ TEST(categories_of_256_colours_differ_too)
 /* 4.5 is what WCAG 2 asks of text. */
 TEST(letters_are_read_on_every_colour)
 {
-    static const Hues all[] = { HUES_USUAL, HUES_SAFE, HUES_PRINT, HUES_DARK };
+    static const Hues all[] = { HUES_USUAL, HUES_SAFE, HUES_PRINT, HUES_DARK,
+                                HUES_PAGE };
 
     CHECK_NEAR(colour_contrast((Rgb){ 0, 0, 0 }, (Rgb){ 255, 255, 255 }), 21, 1e-9);
     for (size_t h = 0; h < sizeof(all) / sizeof(*all); h++)

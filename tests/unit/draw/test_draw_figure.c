@@ -10,6 +10,7 @@
 #include "check.h"
 #include "core/threads.h"
 #include "draw/figure/scene.h"
+#include "draw/page/sheet.h"
 #include "draw/text/unicode.h"
 
 typedef struct Scenery { /* a window + global + random pattern over n tokens */
@@ -95,6 +96,11 @@ TEST(the_same_figure_gives_the_same_bytes)
     scenery_free(&s);
 }
 
+static Rgb of_light(uint8_t bit)
+{
+    return component_colour_in(page_theme("light")->hues, bit);
+}
+
 TEST(cells_have_the_colour_of_their_cause)
 {
     Scenery   s;
@@ -108,10 +114,10 @@ TEST(cells_have_the_colour_of_their_cause)
     assert_true(figure_png(s.figure, &(PngOptions){ .width_inch = 3.25 }, &bytes, NULL));
     pixels = decode(&bytes, &image);
     assert_int_equal(image.width, 975);
-    window = count_colour(pixels, &image, colour_of_component(COMPONENT_WINDOW));
+    window = count_colour(pixels, &image, of_light(COMPONENT_WINDOW));
     assert_true(window > 480 * 64); /* at least 8 x 8 pixels a cell */
-    assert_true(count_colour(pixels, &image, colour_of_component(COMPONENT_RANDOM)) > 90 * 64);
-    assert_int_equal(count_colour(pixels, &image, colour_of_component(COMPONENT_GLOBAL)), 0);
+    assert_true(count_colour(pixels, &image, of_light(COMPONENT_RANDOM)) > 90 * 64);
+    assert_int_equal(count_colour(pixels, &image, of_light(COMPONENT_GLOBAL)), 0);
     blank = count_colour(pixels, &image, (Rgb){ 255, 255, 255 });
     assert_true(blank > (int64_t)image.width * image.height / 2);
     free(pixels);

@@ -15,6 +15,7 @@
 #include "draw/figure/figure.h"
 #include "draw/file/format.h"
 #include "draw/file/svg.h"
+#include "draw/page/sheet.h"
 
 #define SIDE 12
 
@@ -668,6 +669,21 @@ TEST(categories_of_the_theme_are_told_apart_by_everybody)
     for (int a = 0; a < 12; a++) /* forward and backward of the same micro-batches */
         for (int b = a % 2; b < 12; b += 2)
             assert_true(apart(schedule_colour(a, true), schedule_colour(b ^ 1, true)) >= 15);
+}
+
+/* Of the default theme, whose causes have the hues of Okabe and Ito in other lightness. */
+TEST(causes_are_told_apart_by_everybody)
+{
+    Hues light = page_theme("light")->hues;
+
+    for (int a = 1; a <= COMPONENT_LAST; a <<= 1)
+        for (int b = 1; b < a; b <<= 1) {
+            double by = apart(component_colour_in(light, (uint8_t)a),
+                              component_colour_in(light, (uint8_t)b));
+
+            CHECK(by >= 15, "%s and %s: %.1f", component_name((uint8_t)a),
+                  component_name((uint8_t)b), by);
+        }
 }
 
 TEST(rounds_are_told_apart_by_everybody)

@@ -49,6 +49,35 @@ TEST(frames_of_equal_columns_are_equal_to_the_pixel)
             }
 }
 
+/* Of equal ones where these use most of the room, else of cells that differ by a pixel: 96 cells in
+ * 150 pixels. */
+TEST(cells_fill_the_room_of_a_given_width)
+{
+    static const int64_t sizes[] = { 12, 33, 48, 64, 96, 220, 500 };
+
+    for (int width = 200; width < 2400; width = width * 21 / 20 + 1)
+        for (int a = 0; a < 7; a++) {
+            PanelNeed  panel = { .rows = sizes[a], .cols = sizes[a], .row_labels_w = 20 };
+            PanelNeed  panels[3] = { panel, panel, panel };
+            LayoutNeed need = { .width = width, .margin = 10, .gap = 10, .strip = 20, .fine = 1,
+                                .rows = 1, .cols = 3, .count = 3, .panels = panels,
+                                .fill = true };
+            Layout     l;
+
+            assert_true(layout_make(&need, &l, NULL));
+            for (int k = 0; k < 3; k++) {
+                const PanelBoxes *b = &l.panels[k];
+
+                CHECK(b->matrix.w >= 0.85 * l.room, "%lld entries: %d of %d pixels",
+                      (long long)sizes[a], b->matrix.w, l.room);
+                assert_int_equal(b->matrix.w, b->matrix.h);
+                CHECK(b->matrix.w % b->cols == 0 || b->matrix.w == l.room, "%lld entries in %d",
+                      (long long)sizes[a], b->matrix.w);
+            }
+            layout_free(&l);
+        }
+}
+
 /* Schedules of different length stand beside one another as high as the shortest; beside curves as
  * high as these. */
 TEST(strips_of_several_rows_have_one_height)
@@ -160,6 +189,23 @@ TEST(names_of_axes_stand_on_one_line)
     assert_true(layout_make(&need, &l, NULL));
     assert_int_equal(l.panels[0].col_axis.y, l.panels[1].col_axis.y);
     layout_free(&l);
+}
+
+/* On a page around the figure (--page), bands and marks stand where their lines do. */
+TEST(areas_move_with_all_else)
+{
+    Rgb          paper = { 255, 255, 255 }, ink = { 0, 0, 0 };
+    const double corners[3][2] = { { 1, 2 }, { 11, 2 }, { 1, 22 } };
+    Canvas      *canvas = canvas_new(CANVAS_SVG, 40, 40, 72, NULL, &paper, NULL);
+    Text         out = { 0 };
+
+    assert_non_null(canvas);
+    canvas_shift(canvas, 5, 7);
+    canvas_polygon(canvas, corners, 3, ink, 1);
+    assert_true(canvas_finish(canvas, "", NULL, &out, NULL));
+    CHECK(strstr(text_str(&out), "M6 9L16 9L6 29Z"), "%s", text_str(&out));
+    text_free(&out);
+    canvas_free(canvas);
 }
 
 /* On each side it is as wide as the style says, and it covers its corners. */

@@ -281,7 +281,7 @@ TEST(bars_beside_a_matrix_keep_apart)
 /* Sums below 0 have bars in another colour, and these begin at the same side. */
 TEST(bars_of_negative_sums_are_as_long)
 {
-    const Rgb lost = lost_colour_in(HUES_USUAL);
+    const Rgb lost = lost_colour_in(page_theme("light")->hues);
     View      view;
     Figure   *figure = matrices(&view, 1, "m");
     Margin   *margin = calloc(1, sizeof(*margin));
