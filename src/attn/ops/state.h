@@ -1,4 +1,4 @@
-/* attn/ops/state.h -- attention by a state that forgets (spec: recent_recurrent).
+/* attn/ops/state.h -- attention by a state that forgets.
  *
  * A head holds S [d,e], 0 at the start.  Token i changes it by one of three rules and reads it:
  *

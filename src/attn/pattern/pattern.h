@@ -113,7 +113,7 @@ Pattern *pattern_distances(Arena *a, PatternShape s, const Tensor *on, const uin
 /* n = m: least <= abs(i - j) <= reach[i]; i32 [h',n], or [h',1] for all rows, borrowed */
 Pattern *pattern_spans(Arena *a, PatternShape s, const Tensor *reach, int64_t least,
                        uint8_t bits);
-/* abs(i - j) in the distances of LogSparse (spec: logsparse) */
+/* abs(i - j) in the distances of LogSparse (attn/mech/pattern/logsparse.c) */
 Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart);
 /* row i is full if flags[i]; column j is full if flags[j]; flags u8 [n], copied */
 Pattern *pattern_rows(Arena *a, PatternShape s, const uint8_t *flags);
@@ -210,7 +210,7 @@ Pattern *pattern_by_head(Arena *a, PatternShape s, Pattern *const *xs, int64_t c
  * cells without a bit COMPONENT_OTHER. */
 Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal);
 
-/* ---- the expression language (spec: "Pattern expressions") ------------------ */
+/* ---- the expression language (docs/patterns.md) ----------------------------- */
 
 /* Finds the tensor called `name`; data NULL: there is none. */
 typedef Tensor (*PatternLookup)(void *context, const char *name);

@@ -1,5 +1,5 @@
 /* attn/mech/recurrent/recurrent.h -- what the recurrent mechanisms share: parameters, gates,
- * output norm, views and figures (spec: recent_recurrent.md, "Rules used by all entries").
+ * output norm, views and figures.
  *
  * A mechanism of this family makes gates and keys, calls op_state_attend with them, and gives the
  * same StateAttend to recurrent_finish, which norms the output and shows the state:
