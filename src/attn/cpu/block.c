@@ -100,7 +100,9 @@ void block_soften(Block *b, int64_t g, bool changed)
         top[x] = -INFINITY;
 }
 
-void block_clear_rest(Block *b, int64_t g)
+/* Columns of the group's tiles that the softmax left out become 0, for those who read whole tiles;
+ * between block_soften and block_mix. */
+static void block_clear_rest(Block *b, int64_t g)
 {
     Span   span = softmax_span(b, g);
     float *row = block_tile(b, g, 0);

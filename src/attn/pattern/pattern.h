@@ -174,9 +174,7 @@ Pattern *pattern_neighbours(Arena *a, PatternShape s, const GridAxis *axes, int 
                             uint8_t bits);
 /* What place x sees along the axis. */
 PatternRun grid_axis_keys(const GridAxis *axis, int64_t x);
-/* Cells of pattern_neighbours in one head. */
-int64_t grid_axes_cells(const GridAxis *axes, int count);
-/* Of these, those of queries i < end. */
+/* Cells of pattern_neighbours in one head, of queries i < end. */
 int64_t grid_axes_cells_before(const GridAxis *axes, int count, int64_t end);
 /* t[i] = t[j]; int64 [n] or [h,n], contiguous, not kept */
 Pattern *pattern_same(Arena *a, PatternShape s, const Tensor *t);

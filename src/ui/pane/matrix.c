@@ -204,7 +204,8 @@ void lens_pan(Lens *lens, const LensShape *s, int64_t rows, int64_t cols)
     lens->k = within(lens->k, view.col.first, view.col.last - 1);
 }
 
-int64_t lens_cell(const LensAxis *axis, int pixel)
+/* Cell under a pixel, -1 beyond the last. */
+static int64_t lens_cell(const LensAxis *axis, int pixel)
 {
     return pixel < 0 || pixel >= axis->span
                ? -1

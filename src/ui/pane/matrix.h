@@ -57,8 +57,6 @@ void lens_pan(Lens *lens, const LensShape *shape, int64_t rows, int64_t cols);
 /* Pixels of an entry where so many share that many pixels: below 1.5 no entry is larger than
  * its neighbour. */
 double  lens_fit(int64_t count, int pixels);
-/* Cell under a pixel, -1 beyond the last. */
-int64_t lens_cell(const LensAxis *axis, int pixel);
 /* Entry under a pixel; first pixel of an entry's cell, the one in its middle, and the one after
  * its last.  -1: out of sight. */
 int64_t lens_entry(const LensAxis *axis, int pixel);

@@ -327,7 +327,8 @@ void gpu_toward(Run *r, const void *data, int64_t bytes)
         report_failure(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
 }
 
-void gpu_brought(Run *r, const void *data, int64_t bytes)
+/* Ops.toward: also waits for the move, unless the run is ahead of the device. */
+static void gpu_brought(Run *r, const void *data, int64_t bytes)
 {
     if (!data || !arena_holds(r->arena, data))
         return;

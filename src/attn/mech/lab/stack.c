@@ -11,6 +11,29 @@
 const char *const stack_norms[] = { "pre", "none", NULL };
 const char *const stack_activations[] = { "relu", "gelu", NULL };
 
+/* Attention by any mechanism of the catalogue, inside another's run.
+ *
+ * A stack does not know which mechanism it is built around.  The inner run lives in the outer
+ * run's arena, under its memory limit, its threads and its seed.  Its charges go to the outer
+ * run's current stage, its closed form is added to the outer run's, and its error is the outer
+ * run's error.
+ */
+
+typedef struct InnerCall {
+    const Mechanism *mechanism;
+    Tensor q, k, v; /* f32 [h,n,d] */
+    Tensor x;       /* f32 [n,dm], the layer's input, for those that read it too */
+    Tensor out;     /* f32 [h,n,d], written */
+    bool   charge;  /* false: counted nowhere */
+    bool   measure; /* fill what follows; makes the inner run's views, charges the same */
+    int64_t cells;  /* of its connectivity, summed over heads; -1: it shows none */
+    int64_t written; /* numbers that its operations write besides the output */
+    int64_t used;   /* bytes of the arena in use at its end; filled always */
+} InnerCall;
+
+static bool inner_holds_cells(const Mechanism *m);
+static void inner_attend(Run *r, InnerCall *call);
+
 /* ---- sizes and weights ------------------------------------------------------ */
 
 static int64_t layers_of(Run *r, const StackParams *p)
@@ -355,7 +378,8 @@ const Mechanism *inner_find(Run *r, const char *name, const char *id)
     return NULL;
 }
 
-bool inner_holds_cells(const Mechanism *m)
+/* Whether it holds a weight for every cell of its connectivity, in its plain form. */
+static bool inner_holds_cells(const Mechanism *m)
 {
     return !(m->classes & (CLASS_KR | CLASS_LR));
 }
@@ -436,7 +460,7 @@ static void stack_take(Run *r, Run *inner, InnerCall *call)
     r->computed |= inner->computed;
 }
 
-void inner_attend(Run *r, InnerCall *call)
+static void inner_attend(Run *r, InnerCall *call)
 {
     RunSpec     spec = r->spec;
     Assignments given = { 0 };

@@ -183,7 +183,8 @@ int64_t slots_count(const Slots *s)
     return s->lead + s->ranges * s->per;
 }
 
-int64_t slots_range(const Slots *s, int64_t slot)
+/* The range of a slot past the lead. */
+static int64_t slots_range(const Slots *s, int64_t slot)
 {
     return (slot - s->lead) / s->per;
 }

@@ -81,7 +81,6 @@ typedef struct Slots {
 } Slots;
 
 int64_t slots_count(const Slots *s);
-int64_t slots_range(const Slots *s, int64_t slot); /* of a slot past the lead */
 int64_t slots_start(const Slots *s, int64_t slot); /* its first token */
 int64_t slots_end(const Slots *s, int64_t slot);   /* one past its last */
 int64_t slots_tokens(const Slots *s); /* sum of the lengths of the ranges */
