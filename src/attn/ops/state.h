@@ -80,7 +80,6 @@ typedef struct StateMatrix {
     Tensor divisor;     /* f64 [h,n,1] of the rows */
     Tensor after;       /* as before, added when the rows are divided */
     Tensor values;      /* f32 [h',n,e] what the state should return for keys; data NULL: in.v */
-    bool   grows;       /* the state may grow by itself, so far cells of a row may be large */
     /* Filled in by state_show. */
     int64_t heads;
     double *skip;       /* [h][blocks][1 or d] products over blocks of tokens; NULL: none */
