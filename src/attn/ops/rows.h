@@ -51,8 +51,6 @@ extern const char *const precision_names[];
 const Precision *precision_of(PrecisionFormat format);
 
 double precision_round(const Precision *p, double a);
-/* to may be from. */
-void precision_round_all(const Precision *p, const double *from, double *to, int64_t count);
 
 /* Distance to the next number of the format at magnitude |a|; of 0 and subnormals the
  * smallest subnormal. */
