@@ -31,8 +31,8 @@ typedef struct Span {
 
 typedef struct Block {
     const Kernel *kernel;
-    int64_t       capacity, d, e;   /* capacity: rows, a multiple of TILE_ROWS */
-    int64_t       rows, groups;
+    int64_t       d, e;
+    int64_t       groups;           /* TILE_ROWS rows each; all hold `capacity` rows */
     int64_t       lds, lda;
     float        *q;                /* [capacity][d] scaled into base 2 */
     float        *s;                /* [capacity][lds] scores, then weights */
@@ -45,7 +45,7 @@ typedef struct Block {
     Span         *span;             /* [groups][STEP_PANELS] columns that any row needs */
 } Block;
 
-/* False when the arena is out of memory. */
+/* capacity: rows, a multiple of TILE_ROWS.  False when the arena is out of memory. */
 bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, int64_t d,
                 int64_t e);
 void block_begin(Block *b, int64_t rows);

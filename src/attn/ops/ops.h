@@ -114,7 +114,6 @@ static inline Flops flops_sum(Flops a, Flops b)
                     a.position + b.position };
 }
 
-#define OPS_ABI_VERSION 5
 #define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
 #define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */
 #define FLOPS_SOFTCAP 3     /* per cell, more: divide, tanh, multiply */
@@ -493,7 +492,6 @@ struct StateAttend;
  * by op_*.  They report failure through run_fail.  An entry that is NULL is not offered: a run
  * that asks for it fails as unsupported. */
 struct Ops {
-    int         abi_version;
     const char *name; /* "cpu" */
     bool        joins_entries; /* entries takes steps */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */

@@ -71,8 +71,7 @@ static void scales(const Lens *lens, const LensShape *s, double *row, double *co
 
 static LensAxis axis_of(int64_t count, int64_t origin, int pixels, double scale)
 {
-    LensAxis axis = { .count = count,
-                      .size = scale >= 1 ? (int)scale : 1,
+    LensAxis axis = { .size = scale >= 1 ? (int)scale : 1,
                       .per = scale >= 1 ? 1 : 1 / scale };
     double   cell = fmax(scale, 1);
     int64_t  room = within((int64_t)floor(pixels / cell + 1e-9), 1, pixels);

@@ -22,7 +22,6 @@ typedef struct Lens {
 
 /* One axis as shown. */
 typedef struct LensAxis {
-    int64_t count;       /* entries there are */
     int64_t first, last; /* in sight: [first, last) */
     int64_t cells;       /* of the grid */
     int     size;        /* pixels of the smallest cell; others have one more at most */

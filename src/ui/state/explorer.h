@@ -262,7 +262,6 @@ typedef struct Pager {
     Text text;
     char title[96];
     int  top, left;
-    bool from_end;
     char sought[128]; /* "": nothing */
     int  found;       /* its line */
 } Pager;

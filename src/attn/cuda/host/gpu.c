@@ -370,7 +370,7 @@ void gpu_fill_ops(Device *d)
         DeviceKind *k = &d->kinds[kind];
 
         *k = (DeviceKind){ .device = d, .arithmetic = (Arithmetic)kind,
-                           .ops = { .abi_version = OPS_ABI_VERSION, .name = d->api->name,
+                           .ops = { .name = d->api->name,
                                     .memory = &d->memory, .wait = gpu_wait,
                                     .toward = gpu_brought } };
 #define OP(name) k->ops.name = gpu_##name;
