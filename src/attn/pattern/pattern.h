@@ -195,7 +195,6 @@ Pattern *pattern_intersect(Arena *a, Pattern *x, Pattern *y);    /* ORs bits */
 Pattern *pattern_difference(Arena *a, Pattern *x, Pattern *y);   /* keeps x's bits */
 Pattern *pattern_complement(Arena *a, Pattern *x);               /* bits 32 */
 Pattern *pattern_marked(Arena *a, Pattern *x, uint8_t bits);     /* x, with these bits only */
-Pattern *pattern_transpose(Arena *a, Pattern *x);                /* materialised lists */
 /* E on ceil(n/b) blocks; x was built with the block shape */
 Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x);
 /* x moved down and right: cell (i, j) of x becomes (i + rows, j + cols) of s */

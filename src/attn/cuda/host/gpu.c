@@ -370,8 +370,7 @@ void gpu_fill_ops(Device *d)
         DeviceKind *k = &d->kinds[kind];
 
         *k = (DeviceKind){ .device = d, .arithmetic = (Arithmetic)kind,
-                           .ops = { .name = d->api->name,
-                                    .memory = &d->memory, .wait = gpu_wait,
+                           .ops = { .name = d->api->name, .memory = &d->memory, .wait = gpu_wait,
                                     .toward = gpu_brought } };
 #define OP(name) k->ops.name = gpu_##name;
         GPU_OPS(OP)
