@@ -366,7 +366,7 @@ void device_sum_counts(const DeviceRange *ranges, const int *stage_of, int count
     }
 }
 
-/* See device_profile.h; the Itanium C++ ABI, as much of it as kernels need. */
+/* ---- a kernel's name: the Itanium C++ ABI, as much of it as kernels need ------- */
 
 typedef struct Reader {
     const char *at;

@@ -389,7 +389,7 @@ out_of_memory:
                      run->mechanism->id);
 }
 
-/* See record.h. */
+/* ---- what every number means ------------------------------------------------- */
 
 static const Convention conventions[] = {
 #define CONVENTION(number, text) { number, text },

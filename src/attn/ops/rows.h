@@ -262,8 +262,6 @@ void op_pool_windows(Run *r, const PoolWindows *in, Tensor y);
  * in double, with sums in index order and ties to the lower index.
  */
 
-typedef struct Run Run;
-
 /* index i32 [h,n] of the largest of the last axis of x f64 [h,n,R] (or of
  * [x ; -x] when with_negative); ties: lowest index.  Charges no FLOPs. */
 Tensor op_argmax(Run *r, Tensor x, bool with_negative);

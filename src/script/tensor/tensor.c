@@ -377,7 +377,7 @@ const Class class_tensor = {
     .keep = tensor_keep,
 };
 
-/* See tensor.h. */
+/* ---- work of operations: at once, or on the worker ------------------------ */
 
 #define LONG_STEPS  2e7 /* some hundredths of a second */
 #define SHORT_STEPS 1e5 /* so little that making a run would be much of it */

@@ -65,8 +65,6 @@ CodesSummary codes_summary(Run *r, const Codes *c);
  * quantiser makes of attention with this, cell by cell, without storing n x n.
  */
 
-typedef struct Run Run;
-
 typedef struct WideAttend {
     Tensor  q, k, v;      /* [h',n,d], [h',m,d], [h',m,e], f32 or f64 each */
     double  scale;
