@@ -107,14 +107,6 @@ Stack stack_open(Run *r, const StackParams *p, int64_t dm)
     return s;
 }
 
-/* The weights of one layer: a matrix [1,in,out]. */
-static Tensor of_layer(Tensor w, int64_t layer)
-{
-    int64_t shape[3] = { 1, w.shape[1], w.shape[2] };
-
-    return tensor_of(DT_F32, 3, shape, tensor_f32(&w) + layer * shape[1] * shape[2]);
-}
-
 /* A vector of one layer, or absent. */
 static Tensor vector_of(const Tensor *w, int64_t layer)
 {
@@ -208,9 +200,9 @@ void stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context)
         return;
     y = stack_normed(r, s, x, vector_of(&s->ln1_gamma, layer), vector_of(&s->ln1_beta, layer));
     call.measure = run_wants_views(r) && !s->measured;
-    call.q = heads_of(r, s, y, of_layer(s->wq, layer));
-    call.k = heads_of(r, s, y, of_layer(s->wk, layer));
-    call.v = heads_of(r, s, y, of_layer(s->wv, layer));
+    call.q = heads_of(r, s, y, tensor_plane(s->wq, layer));
+    call.k = heads_of(r, s, y, tensor_plane(s->wk, layer));
+    call.v = heads_of(r, s, y, tensor_plane(s->wv, layer));
     call.out = run_tensor3(r, DT_F32, h, n, dh);
     call.x = narrowed(r, y);
     inner_attend(r, &call);
@@ -228,7 +220,7 @@ void stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context)
 void stack_project(Run *r, Stack *s, int64_t layer, Tensor context, Tensor y)
 {
     if (!run_failed(r))
-        multiply(r, s, context, of_layer(s->wo, layer), y);
+        multiply(r, s, context, tensor_plane(s->wo, layer), y);
 }
 
 void stack_attend(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
@@ -264,9 +256,9 @@ void stack_ffn(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
     normal = stack_normed(r, s, x, vector_of(&s->ln2_gamma, layer), vector_of(&s->ln2_beta, layer));
     hidden = run_tensor3(r, DT_F64, 1, n, f);
     active = s->shape.gelu && s->keep ? run_tensor3(r, DT_F64, 1, n, f) : hidden;
-    multiply(r, s, normal, of_layer(s->w1, layer), hidden);
+    multiply(r, s, normal, tensor_plane(s->w1, layer), hidden);
     stack_activate(r, s, vector_of(&s->b1, layer), hidden, active);
-    multiply(r, s, active, of_layer(s->w2, layer), y);
+    multiply(r, s, active, tensor_plane(s->w2, layer), y);
     if (bias.data)
         op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
     op_charge(r, charge_of(s), (double)n * (double)dm);
