@@ -94,8 +94,6 @@ void wide_compare(Run *r, const Pattern *cells, WideSource got, WideSource refer
 /* Allowed cells summed over heads, counted row by row. */
 double wide_cells(const Run *r);
 int64_t wide_keys(const Run *r, int64_t i); /* that query i sees: the first so many */
-/* All cells of the run, or those its causal order allows. */
-Pattern *wide_pattern(Run *r);
 
 /* The largest |got - reference| over two tensors f64 of one shape, NaN where there is one;
  * and the Frobenius norm of the difference, relative to that of the reference. */

@@ -86,7 +86,7 @@ static void mixed_precision_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     precise_attend(s);
     if (run_wants_views(r))
-        precise_show(r, s, wide_pattern(r));
+        precise_show(r, s, run_allowed_cells(r));
 }
 
 /* ---- the stages ------------------------------------------------------------------- */

@@ -37,14 +37,6 @@ static Tensor latents_beside(Run *r, Tensor v, Tensor k)
     return y;
 }
 
-static Tensor latents_columns_of(Run *r, Tensor x, int64_t first, int64_t count)
-{
-    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], count);
-
-    op_entries(r, tensor_columns(x, first, count), ENTRY_CAST, 0, y);
-    return y;
-}
-
 /* ---- logits in double --------------------------------------------------------- */
 
 /* The reader's logits.  The scale multiplies the side with fewer rows, or k if it is f64. */
@@ -109,8 +101,8 @@ static LatentRead collect_exactly(Run *r, const AttendInput *given, Tensor more)
     in.v = latents_beside(r, in.v, more);
     read = latents_read_exactly(r, &in, false, 0);
     both = read.out;
-    read.out = latents_columns_of(r, both, 0, given->v.shape[2]);
-    read.more = latents_columns_of(r, both, given->v.shape[2], more.shape[2]);
+    read.out = dense_columns(r, both, 0, given->v.shape[2]);
+    read.more = dense_columns(r, both, given->v.shape[2], more.shape[2]);
     return read;
 }
 

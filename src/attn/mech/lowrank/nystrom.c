@@ -285,15 +285,9 @@ static void nystrom_start(Run *r, PinvProducts *p)
 /* f64 [h,1,L] of a [h,L,L]. */
 static Tensor column_sums(Run *r, Tensor a)
 {
-    Tensor   sums = run_tensor3(r, DT_F64, a.shape[0], 1, a.shape[2]);
-    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+    Tensor sums = run_tensor3(r, DT_F64, a.shape[0], 1, a.shape[2]);
 
-    if (run_failed(r))
-        return sums;
-    ends[0] = 0;
-    ends[1] = (int32_t)a.shape[1];
-    op_pool_windows(r, &(PoolWindows){ .x = a, .first = ends, .end = ends + 1, .kind = WINDOW_SUM },
-                    sums);
+    op_pool_rows(r, a, 0, a.shape[1], WINDOW_SUM, sums);
     return sums;
 }
 
