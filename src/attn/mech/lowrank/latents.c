@@ -197,11 +197,6 @@ Tensor latents_weights(Run *r, const LatentRead *read)
     return logit_weights(r, &read->in, read->lse);
 }
 
-Tensor latents_turned(Run *r, Tensor x)
-{
-    return dense_turned(r, x);
-}
-
 /* ---- there and back ------------------------------------------------------------ */
 
 static void show_nested(Run *r, const Nested *s, const LatentRead *in, const LatentRead *out,
@@ -217,7 +212,7 @@ static void show_nested(Run *r, const Nested *s, const LatentRead *in, const Lat
     right = latents_weights(r, in);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, left, "query", s->latent);
     implicit_connectivity(r, cells);
-    implicit_weights(r, (Implicit){ .left = left, .right = latents_turned(r, right) },
+    implicit_weights(r, (Implicit){ .left = left, .right = dense_turned(r, right) },
                      VIEW_WEIGHTS, cells);
     view_stage(r, s->pack, -1);
     implicit_factor(r, "factor_right", VIEW_WEIGHTS, right, s->latent, "key");
