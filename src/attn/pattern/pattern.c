@@ -1,7 +1,7 @@
 /* pattern.c -- pattern nodes and their combination; see pattern.h.
  *
  * Each node evaluates one row by pushing runs on the row's stack (node.h).
- * The primitives are in shapes.c.
+ * Patterns without operands are in shapes.c, tables.c, lines.c, lasting.c and neighbours.c.
  */
 #include <stdlib.h>
 #include <string.h>
