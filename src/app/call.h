@@ -115,11 +115,11 @@ bool call_model_text(const Call *call, struct ModelText *out, Error *err);
 bool call_spares(const Call *call, const char *path, Error *err);
 /* The same for each -o of the call; what --dump writes is known only then. */
 bool call_spares_all(const Call *call, Error *err);
-/* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
- * session unless it already holds just that. */
 /* Heads of a generated input `spec` where none are given: 2 for mechanisms of pairs of heads; 0: as
  * the generator has them. */
 int64_t call_heads(const Call *call, const char *spec);
+/* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
+ * session unless it already holds just that. */
 bool call_load_input(Session *s, const Call *call, Error *err);
 /* Every -p must belong to one of the call's mechanisms. */
 bool call_check_params(const Call *call, Error *err);

@@ -372,6 +372,10 @@ AttendInput run_attend_input_allowed(Run *r, double scale);
 AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale,
                                 const Pattern *cells);
 
+/* One masked softmax over cells: r->out, the views of VIEWS_OF_PATTERN, and the replay.
+ * components: what their bits mean (view_meanings); NULL: as usual. */
+void run_attend_cells(Run *r, const AttendInput *in, const Pattern *cells,
+                      const char *const *components);
 /* A mechanism that is only a set of cells: one masked softmax over them, r->out and
  * the views of VIEWS_OF_PATTERN.  What it attended to. */
 AttendInput run_pattern_attention(Run *r, double scale, Pattern *cells);

@@ -80,7 +80,7 @@ bool arena_attach(Arena *arena, bool device);
 bool arena_holds(const Arena *arena, const void *data);
 
 int64_t arena_used(const Arena *arena); /* bytes in use now */
-int64_t arena_peak(const Arena *arena); /* largest `used` since peak_reset */
+int64_t arena_peak(const Arena *arena); /* the most in use since arena_peak_reset */
 void    arena_peak_reset(Arena *arena);
 int64_t arena_reserved(const Arena *arena); /* bytes held from the system */
 void    arena_limit(Arena *arena, int64_t bytes); /* 0: no limit */

@@ -108,6 +108,14 @@ void *tensor_head(const Tensor *t, int64_t head, int64_t heads)
     return (char *)t->data + slice * t->stride[0] * dtype_size(t->dtype);
 }
 
+Tensor tensor_plane(Tensor t, int64_t at)
+{
+    if (t.data)
+        t.data = (char *)t.data + at * t.stride[0] * dtype_size(t.dtype);
+    t.shape[0] = 1;
+    return t;
+}
+
 Tensor tensor_rows(Tensor t, int64_t first, int64_t count)
 {
     if (t.data)
@@ -143,18 +151,6 @@ Tensor tensor_split(Tensor t, int64_t heads)
     return t;
 }
 
-static double element(const Tensor *t, int64_t at)
-{
-    switch (t->dtype) {
-    case DT_F32: return (double)((const float *)t->data)[at];
-    case DT_F64: return ((const double *)t->data)[at];
-    case DT_I32: return ((const int32_t *)t->data)[at];
-    case DT_I64: return (double)((const int64_t *)t->data)[at];
-    case DT_U8: return ((const uint8_t *)t->data)[at];
-    }
-    return 0;
-}
-
 static int64_t offset_of(const Tensor *t, const int64_t *index)
 {
     int64_t at = 0;
@@ -166,20 +162,20 @@ static int64_t offset_of(const Tensor *t, const int64_t *index)
 
 double tensor_get(const Tensor *t, const int64_t *index)
 {
-    return element(t, offset_of(t, index));
+    return tensor_element(t, offset_of(t, index));
 }
 
 static int64_t exact_element(const Tensor *t, int64_t at)
 {
-    return t->dtype == DT_I64 ? ((const int64_t *)t->data)[at] : (int64_t)element(t, at);
+    return t->dtype == DT_I64 ? ((const int64_t *)t->data)[at] : (int64_t)tensor_element(t, at);
 }
 
 /* Entry `from` of src, whole and in range where `to` holds whole numbers. */
 static void store(Tensor *to, int64_t at, const Tensor *src, int64_t from)
 {
     switch (to->dtype) {
-    case DT_F32: ((float *)to->data)[at] = (float)element(src, from); break;
-    case DT_F64: ((double *)to->data)[at] = element(src, from); break;
+    case DT_F32: ((float *)to->data)[at] = (float)tensor_element(src, from); break;
+    case DT_F64: ((double *)to->data)[at] = tensor_element(src, from); break;
     case DT_I32: ((int32_t *)to->data)[at] = (int32_t)exact_element(src, from); break;
     case DT_I64: ((int64_t *)to->data)[at] = exact_element(src, from); break;
     case DT_U8: ((uint8_t *)to->data)[at] = (uint8_t)exact_element(src, from); break;
@@ -188,7 +184,7 @@ static void store(Tensor *to, int64_t at, const Tensor *src, int64_t from)
 
 static bool whole(const Tensor *t, int64_t at, int64_t lo, int64_t hi)
 {
-    double value = element(t, at);
+    double value = tensor_element(t, at);
 
     if (t->dtype == DT_I64)
         return ((const int64_t *)t->data)[at] >= lo && ((const int64_t *)t->data)[at] <= hi;
@@ -208,7 +204,7 @@ int64_t tensor_not_whole(const Tensor *t, int64_t lo, int64_t hi, double *value)
 
     for (int64_t n = 0; n < count; n++, next_index(t, index))
         if (!whole(t, offset_of(t, index), lo, hi)) {
-            *value = element(t, offset_of(t, index));
+            *value = tensor_element(t, offset_of(t, index));
             return n;
         }
     return -1;
@@ -284,7 +280,7 @@ int64_t tensor_not_within(const Tensor *t, double low, double high)
     if (tensor_contiguous(t))
         return outside_in_line(t, low, high);
     for (int64_t n = 0, count = tensor_count(t); n < count; n++, next_index(t, index)) {
-        double x = element(t, offset_of(t, index));
+        double x = tensor_element(t, offset_of(t, index));
 
         if (!(x >= low && x <= high))
             return n;

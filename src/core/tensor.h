@@ -48,6 +48,9 @@ Tensor tensor_with_rank(Tensor t, int rank);
  * h' = 1: shared by all): head t reads slice floor(t * h' / heads). */
 void *tensor_head(const Tensor *t, int64_t head, int64_t heads);
 
+/* Plane `at` of t [n,a,b], as [1,a,b]; borrows. */
+Tensor tensor_plane(Tensor t, int64_t at);
+
 /* Rows [first, first+count) of the second axis of every slice of t [h,n,...]; borrows. */
 Tensor tensor_rows(Tensor t, int64_t first, int64_t count);
 
@@ -115,6 +118,19 @@ static inline float *tensor_row_f32(const Tensor *t, int64_t head, int64_t heads
 static inline double *tensor_row_f64(const Tensor *t, int64_t head, int64_t heads, int64_t row)
 {
     return (double *)tensor_head(t, head, heads) + row * t->stride[1];
+}
+
+/* Entry `at` of the data, of any type. */
+static inline double tensor_element(const Tensor *t, int64_t at)
+{
+    switch (t->dtype) {
+    case DT_F32: return (double)((const float *)t->data)[at];
+    case DT_F64: return ((const double *)t->data)[at];
+    case DT_I32: return ((const int32_t *)t->data)[at];
+    case DT_I64: return (double)((const int64_t *)t->data)[at];
+    case DT_U8: return ((const uint8_t *)t->data)[at];
+    }
+    return 0;
 }
 
 /* Entry `at` of f32 or f64 data. */

@@ -315,6 +315,15 @@ void jsonw_some_int(Json *j, const char *key, int64_t value)
         jsonw_key_int(j, key, value);
 }
 
+void text_add_roff(Text *out, const char *words)
+{
+    for (bool start = true; *words; start = *words++ == '\n') {
+        if (start && (*words == '.' || *words == '\''))
+            text_add(out, "\\&");
+        text_addf(out, *words == '-' || *words == '\\' ? "\\%c" : "%c", *words);
+    }
+}
+
 void csv_cell(Text *out, const char *value, bool first)
 {
     if (!first)

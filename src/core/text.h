@@ -68,6 +68,8 @@ void jsonw_key_raw(Json *j, const char *key, const char *json);
 void jsonw_some_string(Json *j, const char *key, const char *value);
 void jsonw_some_int(Json *j, const char *key, int64_t value);
 
+/* Words of a man page: what roff would obey is escaped. */
+void text_add_roff(Text *out, const char *words);
 /* One CSV cell; quotes it only if it must (RFC 4180). */
 void csv_cell(Text *out, const char *value, bool first);
 

@@ -352,7 +352,7 @@ static void lowrank_fill(Generation *g, float *scratch)
 
 /* ---- the table ----------------------------------------------------------- */
 
-#define COMMON "n=64, d=64, heads=1, seed=0, match=0.0" /* ORDER arguments */
+#define COMMON "n=64, d=64, heads=1, seed=0, match=0.0" /* ARGUMENT_N .. ARGUMENT_MATCH */
 
 static const InputGenerator abouts[] = {
 #define GENERATOR(name, own, help, settle, plan, place, fill) { #name, COMMON own, help },

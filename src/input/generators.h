@@ -41,7 +41,6 @@ double generate_amplitude(double match, int64_t d);
 /* Random Fourier features (Rahimi and Recht 2007): rows whose products are
  * close to a Gaussian of the points' distance in units of `bandwidth`.
  * frequencies: [(d + 1) / 2, dims]. */
-#define GENERATE_MAX_DIMS 5
 void generate_frequencies(uint64_t seed, const char *name, int64_t head, int dims,
                           const double *bandwidth, int64_t d, float *frequencies);
 void generate_features(const float *frequencies, int dims, const double *point,
@@ -56,7 +55,7 @@ void generate_features(const float *frequencies, int dims, const double *point,
 
 #define GENERATOR_ARGUMENTS 8
 #define GENERATOR_TERMS 3
-/* The first five arguments of every generator. ORDER arguments */
+/* The first five arguments of every generator, in this order; its own follow. */
 enum { ARGUMENT_N, ARGUMENT_D, ARGUMENT_HEADS, ARGUMENT_SEED, ARGUMENT_MATCH, ARGUMENT_OWN };
 
 typedef struct Generation {

@@ -164,8 +164,6 @@ char *store_shape_text(const StoreEntry *entry, char *text, size_t size);
 
 /* ---- the loaders -------------------------------------------------------------- */
 
-/* Each fills a zeroed Input whose arena exists. */
-
 /* By content, then by extension. */
 typedef enum InputFormat {
     FORMAT_UNKNOWN, FORMAT_NPY, FORMAT_NPZ, FORMAT_SAFETENSORS, FORMAT_JSON, FORMAT_CSV,
@@ -189,6 +187,7 @@ bool load_name_arrays(Store *store, const char *brackets, Error *err);
 
 /* Opens a file of arrays; format: one of those that hold arrays. */
 bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat format, Error *err);
+/* Each of these fills a zeroed Input whose arena exists. */
 bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err);
 bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err);
 bool load_image(Input *in, Mapped bytes, InputFormat format, const InputChoice *choice,

@@ -24,7 +24,7 @@ typedef struct DotKernel {
 
 /* Those this CPU can run, best first; NULL past the end. */
 const DotKernel *dot_kernel_at(int index);
-/* Whether rows of this type have their sums asked for. */
+/* The sums that a RowDot takes: of x [cols], the last perhaps of fewer than DOT_SUM values. */
 void dot_sums(const float *x, int64_t cols, float *sums);
 
 extern const DotKernel dot_generic;

@@ -102,7 +102,7 @@ typedef struct LinearJob {
     const Linear *l;
     const float  *x;
     float        *y;
-    int64_t       ldx, ldy, rows, cols, inner;
+    int64_t       ldx, ldy, rows, inner;
     int64_t       first, count;            /* rows of W in hand */
     int64_t       row_block, row_blocks, col_block, col_blocks;
     bool          add;

@@ -1,4 +1,4 @@
-/* measure.c -- the head's logits, reduced as they come; see section "measures" of forward.h.
+/* measure.c -- the head's logits, reduced as they come: ForwardMeasure of forward.h.
  *
  * Logits of all positions would be larger than the model.  They come in blocks of the vocabulary,
  * and each position keeps what it needs of the blocks so far: the largest logit, the sum of

@@ -70,7 +70,7 @@ void pass_activate(Pass *p, ModelActivation activation, bool gated, float *rows,
 /* The same of one stretch on this thread; up NULL: none. */
 void activate(const Kernel *kernel, ModelActivation activation, float *x, const float *up,
               int64_t count);
-/* h += mlp(z), or for encoders as well; scratch of pass_mlp_floats(). */
+/* h += mlp(z), both [rows, D]; inner [pass_mlp_rows(rows), F, or 2 F where gated]: scratch. */
 int64_t pass_mlp_rows(int64_t rows);
 void    pass_mlp(Pass *p, const ModelLayer *layer, const float *z, int64_t rows, float *inner,
                  float *h);

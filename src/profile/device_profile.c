@@ -78,32 +78,6 @@ DeviceProfile *device_profile_new(int stages)
     return NULL;
 }
 
-static void *copy_of(const void *from, int count, size_t size)
-{
-    void *copy = malloc(((size_t)count + 1) * size);
-
-    if (copy && count)
-        memcpy(copy, from, (size_t)count * size);
-    return copy;
-}
-
-DeviceProfile *device_profile_copy(const DeviceProfile *from)
-{
-    DeviceProfile *to = malloc(sizeof(*to));
-
-    if (!to)
-        return NULL;
-    *to = *from;
-    to->stages = copy_of(from->stages, from->stage_count, sizeof(*from->stages));
-    to->kernels = copy_of(from->kernels, from->kernel_count, sizeof(*from->kernels));
-    to->spans = copy_of(from->spans, from->span_count, sizeof(*from->spans));
-    to->copy_spans = copy_of(from->copy_spans, from->copy_span_count, sizeof(*from->copy_spans));
-    if (to->stages && to->kernels && to->spans && to->copy_spans)
-        return to;
-    device_profile_free(to);
-    return NULL;
-}
-
 void device_profile_free(DeviceProfile *p)
 {
     if (p) {
@@ -114,8 +88,6 @@ void device_profile_free(DeviceProfile *p)
     }
     free(p);
 }
-
-/* See device_profile.h. */
 
 #define MS 1e-6 /* of a nanosecond */
 
@@ -394,7 +366,7 @@ void device_sum_counts(const DeviceRange *ranges, const int *stage_of, int count
     }
 }
 
-/* See device_profile.h; the Itanium C++ ABI, as much of it as kernels need. */
+/* ---- a kernel's name: the Itanium C++ ABI, as much of it as kernels need ------- */
 
 typedef struct Reader {
     const char *at;

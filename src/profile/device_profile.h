@@ -120,7 +120,6 @@ Number      device_idle_ms(const DeviceProfile *profile, int stage);
 Number      device_idle_share(const DeviceProfile *profile, int stage);
 
 DeviceProfile *device_profile_new(int stages); /* NULL: no memory; all of it not measured */
-DeviceProfile *device_profile_copy(const DeviceProfile *from);
 void           device_profile_free(DeviceProfile *profile);
 /* "264", "32x8", "16x16x2": of blocks or threads. */
 const char *device_size_text(const int32_t size[3], char *text, size_t room);

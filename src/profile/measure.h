@@ -25,7 +25,6 @@ typedef struct MeasurePlan {
     bool   step;        /* a decoder's step: times are without Mechanism.kept_stage */
 } MeasurePlan;
 
-#define MEASURE_ONCE ((MeasurePlan){ .repeats = 0 })
 #define MEASURE_DEFAULT                                                                        \
     ((MeasurePlan){ .repeats = 7, .most = 200, .min_seconds = 0.2, .max_seconds = 10,          \
                     .width = 0.01 })
@@ -52,13 +51,11 @@ bool record_of_run(Run *run, Record *out, Error *err);
  *   total_variation  needs a view `weights` of n x m cells;
  *   kl               needs the same, and rows that are distributions (attn/study/row.h).
  * A mechanism that reads the layer input instead of q, k, v is not compared.
- * False: the reference failed, no memory, or cancelled. */
-bool quality_measure(const Run *run, Quality *out, Error *err);
-/* The same, and of each head alone into by_head[h] (NULL: not wanted).  rows: so many of each head
+ * by_head [h] gets the same of each head alone (NULL: not wanted).  rows: so many of each head
  * stand for all, one drawn with the run's seed in each of so many equal ranges; the means then have
- * a margin, and exact attention is computed for these rows alone.  0, or n and more: all rows. */
-bool quality_measure_rows(const Run *run, int64_t rows, Quality *out, Quality *by_head,
-                          Error *err);
+ * a margin, and exact attention is computed for these rows alone.  0, or n and more: all rows.
+ * False: the reference failed, no memory, or cancelled. */
+bool quality_measure(const Run *run, int64_t rows, Quality *out, Quality *by_head, Error *err);
 /* The run's view of this name if it is one of n queries by m keys, else NULL. */
 const View *run_matrix(const Run *run, const char *name);
 /* Why there is nothing to compare the run with, static; NULL: there is. */

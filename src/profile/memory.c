@@ -1,4 +1,5 @@
-/* memory.c -- the interposed malloc family, so that library workspaces count.
+/* memory.c -- the interposed malloc family, so that library workspaces count; resident memory, and
+ * the trace of a run's memory (memory.h).
  *
  * The program defines malloc and its kin itself; the dynamic linker then sends
  * every caller in the process here, OpenBLAS and libc included.  Each call is

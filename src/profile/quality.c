@@ -708,12 +708,7 @@ const char *quality_lacks(const Run *run)
                                     : "its output has another shape";
 }
 
-bool quality_measure(const Run *run, Quality *out, Error *err)
-{
-    return quality_measure_rows(run, 0, out, NULL, err);
-}
-
-bool quality_measure_rows(const Run *run, int64_t rows, Quality *out, Quality *by_head, Error *err)
+bool quality_measure(const Run *run, int64_t rows, Quality *out, Quality *by_head, Error *err)
 {
     Comparison c = { .run = run, .by_head = by_head, .kept = run_matrix(run, "connectivity"),
                      .weights = run_matrix(run, "weights"), .output = comparable_output(run),

@@ -46,37 +46,6 @@ static bool duplicate(void *to, const void *from, size_t size)
     return copy || !from || !size;
 }
 
-static size_t text_size(const char *text)
-{
-    return text ? strlen(text) + 1 : 0;
-}
-
-bool record_copy(Record *to, const Record *from, Error *err)
-{
-    bool ok;
-
-    *to = *from;
-    ok = duplicate(&to->params, from->params, text_size(from->params));
-    ok = duplicate(&to->tensors, from->tensors, text_size(from->tensors)) && ok;
-    ok = duplicate(&to->figures, from->figures, text_size(from->figures)) && ok;
-    ok = duplicate(&to->time.samples, from->time.samples,
-                   (size_t)from->time.count * sizeof(*from->time.samples)) && ok;
-    ok = duplicate(&to->stages, from->stages,
-                   (size_t)from->stage_count * sizeof(*from->stages)) && ok;
-    ok = duplicate(&to->by_head, from->by_head,
-                   (size_t)from->head_count * sizeof(*from->by_head)) && ok;
-    ok = duplicate(&to->timeline, from->timeline, sizeof(*from->timeline)) && ok;
-    to->gpu = from->gpu ? device_profile_copy(from->gpu) : NULL;
-    ok = (to->gpu || !from->gpu) && ok;
-    ok = duplicate(&to->warnings, from->warnings, text_size(from->warnings)) && ok;
-    ok = duplicate(&to->notes, from->notes, text_size(from->notes)) && ok;
-    if (ok)
-        return true;
-    record_free(to);
-    return error_set(err, ERR_NOMEM, "not enough memory to keep the record of %s",
-                     from->mechanism);
-}
-
 Number record_traffic(Bytes bytes)
 {
     double sum = bytes.read + bytes.written;
@@ -420,7 +389,7 @@ out_of_memory:
                      run->mechanism->id);
 }
 
-/* See record.h. */
+/* ---- what every number means ------------------------------------------------- */
 
 static const Convention conventions[] = {
 #define CONVENTION(number, text) { number, text },

@@ -157,7 +157,6 @@ typedef struct Record {
 } Record;
 
 void record_free(Record *record); /* also fine on a zeroed one */
-bool record_copy(Record *to, const Record *from, Error *err);
 /* It was timed with more threads than processors were free. */
 bool record_is_oversubscribed(const Record *record);
 /* `quality` becomes that of one head, from 0; by_head is gone. */

@@ -1,4 +1,4 @@
-/* statistics.c -- summaries of repeated measurements; see measure.h.
+/* statistics.c -- summaries of repeated measurements (measure.h), slopes and ratios (statistics.h).
  *
  * The q-quantile of x_0 <= ... <= x_(c-1) lies at t = q (c - 1), linear between
  * the neighbours of t.  An outlier is beyond q3 + 3 (q3 - q1): timings have a

@@ -148,7 +148,7 @@ static void report_quality(const char *name, int64_t n, Threads *threads)
     for (int i = 0; i < QUALITY_ROUNDS; i++) {
         double base = bare(&exact, arena), start = clock_wall();
 
-        if (!quality_measure(run, &quality, &err))
+        if (!quality_measure(run, 0, &quality, NULL, &err))
             printf("  %s: %s\n", name, err.text);
         start = clock_wall() - start;
         ratio[i] = start / base;

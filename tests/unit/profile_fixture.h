@@ -17,6 +17,8 @@
             fail_msg("%s = %.17g, expected %.17g", #value, value_, expected_);                   \
     } while (0)
 
+#define MEASURE_ONCE ((MeasurePlan){ .repeats = 0 })
+
 typedef struct Fixture {
     Arena      *arena;
     Threads    *threads;

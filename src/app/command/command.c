@@ -336,26 +336,17 @@ static bool docs_views(Text *out)
 
 /* ---- man page --------------------------------------------------------------- */
 
-static void roff(Text *out, const char *s)
-{
-    for (bool start = true; *s; start = *s++ == '\n') {
-        if (start && (*s == '.' || *s == '\''))
-            text_add(out, "\\&");
-        text_addf(out, *s == '-' || *s == '\\' ? "\\%c" : "%c", *s);
-    }
-}
-
 static void man_option(const Option *o, Text *out)
 {
     text_add(out, ".TP\n.B ");
     if (o->letter)
         text_addf(out, "\\-%c, ", o->letter);
     text_add(out, "\\-\\-");
-    roff(out, o->flag);
+    text_add_roff(out, o->flag);
     if (o->value)
         text_addf(out, " \\fI%s\\fR", o->value);
     text_add(out, "\n");
-    roff(out, o->help);
+    text_add_roff(out, o->help);
     text_add(out, "\n");
 }
 
@@ -364,9 +355,9 @@ static void man_examples(Text *out)
     text_add(out, ".SH EXAMPLES\n");
     for (int i = 0; i < EXAMPLES; i++) {
         text_add(out, ".TP\n.B ");
-        roff(out, examples[i].line);
+        text_add_roff(out, examples[i].line);
         text_add(out, "\n");
-        roff(out, examples[i].help);
+        text_add_roff(out, examples[i].help);
         text_add(out, "\n");
     }
 }
@@ -416,9 +407,9 @@ static bool docs_man(Text *out)
               ATTNSCOPE_VERSION);
     for (size_t i = 0; command_at(i); i++) {
         text_addf(out, ".TP\n.B %s \\fI", command_at(i)->name);
-        roff(out, command_at(i)->arguments);
+        text_add_roff(out, command_at(i)->arguments);
         text_add(out, "\\fR\n");
-        roff(out, command_at(i)->help);
+        text_add_roff(out, command_at(i)->help);
         text_add(out, "\n");
     }
     text_add(out, ".SH OPTIONS\nEach command takes those that make sense for it; "
@@ -429,11 +420,11 @@ static bool docs_man(Text *out)
     text_add(out, ".SH PRESETS\nPublished pictures, for \\fBfigure \\-\\-preset\\fR.\n");
     for (size_t i = 0; preset_at(i); i++) {
         text_add(out, ".TP\n.B ");
-        roff(out, preset_at(i)->id);
+        text_add_roff(out, preset_at(i)->id);
         text_add(out, "\n");
-        roff(out, preset_at(i)->title);
+        text_add_roff(out, preset_at(i)->title);
         text_add(out, " (");
-        roff(out, preset_at(i)->source);
+        text_add_roff(out, preset_at(i)->source);
         text_add(out, ")\n");
     }
     man_surroundings(out);

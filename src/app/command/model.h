@@ -102,8 +102,6 @@ void model_report_json(const ModelRun *r, Text *out);
 
 /* Options that do not fit a figure, before the pass. */
 bool model_figure_check(const Call *call, Error *err);
-/* The call asks for curves, below the table or in its files. */
-bool model_draws(const Call *call);
 bool model_figure(const ModelRun *r, Text *out, Error *err);
 
 #endif

@@ -76,7 +76,8 @@ static bool parse_choice(const Call *call, bool causal, Choice *out, Error *err)
     return ok;
 }
 
-bool model_draws(const Call *call)
+/* The call asks for curves, below the table or in its files. */
+static bool model_draws(const Call *call)
 {
     return call->file_count || call->values[OPT_SWAPPLOT];
 }

@@ -10,9 +10,7 @@
 #include "draw/colour/colour.h"
 #include "profile/machine.h"
 
-/* ---- run --dump DIR ------------------------------------------------------ */
-
-/* It writes output.npy, a .npy for each view, figures.json and flops.json. */
+/* ---- run --dump DIR: output.npy, a .npy for each view, figures.json, flops.json ---- */
 
 /* Makes the folder and those above it. */
 static bool dump_folder(const char *folder, Error *err)

@@ -60,11 +60,10 @@ static int64_t plane_of(const TilesRequest *q, const View *view, int64_t head)
     return head * rounds + (q->round < rounds ? q->round : 0);
 }
 
-static void make_tile(const Making *m, const Result *result, const View *view, int64_t head,
-                      Tile *tile)
+static void make_tile(const Making *m, const View *view, int64_t head, Tile *tile)
 {
     const TilesRequest *q = m->q;
-    GridRequest         request = { .view = view, .components = result_components(result, view),
+    GridRequest         request = { .view = view, .components = view_components(view),
                                     .plane = plane_of(q, view, head), .rows = q->rows,
                                     .cols = q->cols, .budget_entries = BUDGET,
                                     .threads = q->threads, .cancel = m->cancel };
@@ -117,7 +116,7 @@ static void make_heads(const Making *m, const Result *result, const View *view, 
     for (int64_t head = 0; head < heads && !atomic_load(m->cancel); head++) {
         if (view && (view_planes(view) == 1 ? head == 0 || heads == 1
                                             : view_planes(view) >= heads))
-            make_tile(m, result, view, head, &tiles[head]);
+            make_tile(m, view, head, &tiles[head]);
         else
             tile_settle(&tiles[head], TILE_NONE, view ? "the same for every head" : why);
     }

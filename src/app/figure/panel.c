@@ -141,6 +141,8 @@ void panel_word_free(PanelWord *word)
     *word = (PanelWord){ 0 };
 }
 
+static bool panel_spec_parse(const char *text, size_t length, PanelSpec *out, Error *err);
+
 /* Parses the braces at the end of a word; *end becomes their start. */
 static bool parse_looks(const char *text, const char **end, PanelSpec *out, Error *err)
 {
@@ -299,7 +301,8 @@ static const char *look_end(const char *text, const char *end)
     return end;
 }
 
-bool panel_spec_parse(const char *text, size_t length, PanelSpec *out, Error *err)
+/* The looks of text, which stands inside the braces of a panel's word. */
+static bool panel_spec_parse(const char *text, size_t length, PanelSpec *out, Error *err)
 {
     const char *end = text + length;
     char        one[NOTES_BYTES + 16];

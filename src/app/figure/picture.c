@@ -140,9 +140,8 @@ const View *result_view(Result *result, const char *name, Error *err)
     return NULL;
 }
 
-const Pattern *result_components(const Result *result, const View *view)
+const Pattern *view_components(const View *view)
 {
-    (void)result;
     return view->kind == VIEW_COMPONENTS || view->kind == VIEW_PATTERN ? view->support : NULL;
 }
 
@@ -219,7 +218,7 @@ bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, E
     if (view_is_derived(result, view) && !derived_ready(view, plane, err))
         return false;
     title_panel(result, view, title, sizeof(title));
-    panel_init(out, view, result_components(result, view), plane, title);
+    panel_init(out, view, view_components(view), plane, title);
     out->head = plot_has_heads(view) && head >= 0 ? head + 1 : 0;
     out->causal = result->run->causal && result->run->n == result->run->m;
     label_panel(result, view, out);
@@ -510,7 +509,7 @@ bool picture_span(Result *result, const char *query, Arena *arena, Panel *panel,
     if (!span)
         return error_set(err, ERR_NOMEM, "not enough memory for a picture");
     snprintf(title, sizeof(title), "%s", panel->title);
-    panel_init(panel, span, result_components(result, span), 0, title);
+    panel_init(panel, span, view_components(span), 0, title);
     panel->picture = true;
     panel->pixels = pixels_of(result, width);
     panel->pixel_count = view_cols(base);

@@ -69,7 +69,7 @@ bool picture_grid(const char *text, int *rows, int *cols, bool *loose);
 /* The run's view whose name is nearest; NULL: none is near. */
 const char *picture_nearest_view(const Run *run, const char *name);
 /* The pattern behind a connectivity-like view, to colour by cause; or NULL. */
-const Pattern *result_components(const Result *result, const View *view);
+const Pattern *view_components(const View *view);
 
 /* Panel of a result's view with titles, token labels and defaults.  head < 0:
  * plane 0. */

@@ -39,8 +39,6 @@ typedef struct PanelSpec {
 
 /* Nothing but the view is chosen. */
 PanelSpec panel_spec(const char *view);
-/* Its looks, text: inside the braces of a panel's word. */
-bool panel_spec_parse(const char *text, size_t length, PanelSpec *out, Error *err);
 /* Appends its looks as "{...}", or nothing. */
 void panel_spec_text(const PanelSpec *spec, Text *out);
 bool panel_spec_looks_same(const PanelSpec *a, const PanelSpec *b);

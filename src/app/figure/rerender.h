@@ -1,5 +1,6 @@
-#ifndef ATTNSCOPE_APP_RERENDER_H
-#define ATTNSCOPE_APP_RERENDER_H
+/* app/figure/rerender.h -- what rerender may measure again. */
+#ifndef APP_FIGURE_RERENDER_H
+#define APP_FIGURE_RERENDER_H
 
 #include <stdbool.h>
 

@@ -47,7 +47,7 @@ static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
     int64_t head = o->head < 0 ? 0 : o->head;
 
     step_title(step, title, sizeof(title));
-    panel_init(panel, step->shown, result_components(step->result, step->shown),
+    panel_init(panel, step->shown, view_components(step->shown),
                step_plane(step, o->head), title);
     if (o->sorted && step_order(step, head))
         picture_sort_panel(step->result, head, step_round(step), panel);

@@ -232,7 +232,7 @@ static bool add_seed(const RunSpec *spec, uint64_t seed, int64_t rows, SeedSprea
     run_execute(run);
     if (!run)
         return error_set(err, ERR_NOMEM, "not enough memory for a run");
-    ok = run->err.code == ERR_NONE && quality_measure_rows(run, rows, &quality, NULL, err);
+    ok = run->err.code == ERR_NONE && quality_measure(run, rows, &quality, NULL, err);
     if (run->err.code != ERR_NONE)
         *err = run->err;
     run_free(run);
@@ -309,7 +309,7 @@ static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *pr
         return true;
     next_phase(progress, "quality", 0);
     if ((result->request.per_head && !heads_room(result, err)) ||
-        !quality_measure_rows(result->run, result->request.quality_rows,
+        !quality_measure(result->run, result->request.quality_rows,
                               &result->record.quality, result->record.by_head, err))
         return false;
     warn_of_quality(result->run, &result->record);

@@ -186,6 +186,11 @@ static bool workers_init(Job *job, int count)
     return job->workers != NULL;
 }
 
+/* The end of the file. */
+static bool near_pays(Job *job, const Typical *typical);
+static bool near_init(Job *job);
+static void near_batch(Job *job);
+
 static void packed_batch(Job *job)
 {
     threads_run(job->run->threads, job->slices * job->panels, pack_item, job);
@@ -207,7 +212,7 @@ static void run_batches(Job *job)
         job->head = ceil_div(job->slice * job->h, h_kv);
         job->heads = ceil_div(end * job->h, h_kv) - job->head;
         if (job->near_slots)
-            attend_near_batch(job);
+            near_batch(job);
         else
             packed_batch(job);
         if (cpu_cancelled(job->run))
@@ -289,8 +294,8 @@ static bool choose_way(Job *job, const Typical *typical)
     job->binned = job->step == 1 && attend_bins_pay(job, typical);
     if (job->binned)
         return attend_bins_init(job) && batch_init(job);
-    if (attend_near_pays(job, typical))
-        return attend_near_init(job);
+    if (near_pays(job, typical))
+        return near_init(job);
     return batch_init(job);
 }
 
@@ -366,7 +371,8 @@ void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
 #define ITEMS_PER_WORKER 8
 #define FAR_TIMES 8       /* a block with so many times the typical cells is far */
 
-bool attend_near_pays(Job *job, const Typical *typical)
+/* Whether workers should pack panels themselves; sets near_slots, near_blocks and near_most. */
+static bool near_pays(Job *job, const Typical *typical)
 {
     double  apart = job->step > 1 ? fmax(typical->stepped, typical->cells - typical->stepped)
                                   : typical->cells; /* cells of a pass */
@@ -384,7 +390,8 @@ bool attend_near_pays(Job *job, const Typical *typical)
     return true;
 }
 
-bool attend_near_init(Job *job)
+/* Chooses job->most_slices and takes the workers' memory; false: there is none. */
+static bool near_init(Job *job)
 {
     Arena  *arena = job->run->arena;
     int64_t panel = job->d * TILE_KEYS * (int64_t)sizeof(float), panels;
@@ -450,7 +457,8 @@ static void forget_panels(Job *job)
                (size_t)(job->slices * job->near_slots) * sizeof(int32_t));
 }
 
-void attend_near_batch(Job *job)
+/* All queries of the job's batch. */
+static void near_batch(Job *job)
 {
     int64_t far = 0;
 

@@ -31,8 +31,8 @@ typedef struct Span {
 
 typedef struct Block {
     const Kernel *kernel;
-    int64_t       capacity, d, e;   /* capacity: rows, a multiple of TILE_ROWS */
-    int64_t       rows, groups;
+    int64_t       d, e;
+    int64_t       groups;           /* TILE_ROWS rows each; all hold `capacity` rows */
     int64_t       lds, lda;
     float        *q;                /* [capacity][d] scaled into base 2 */
     float        *s;                /* [capacity][lds] scores, then weights */
@@ -45,7 +45,7 @@ typedef struct Block {
     Span         *span;             /* [groups][STEP_PANELS] columns that any row needs */
 } Block;
 
-/* False when the arena is out of memory. */
+/* capacity: rows, a multiple of TILE_ROWS.  False when the arena is out of memory. */
 bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, int64_t d,
                 int64_t e);
 void block_begin(Block *b, int64_t rows);
@@ -56,9 +56,6 @@ float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel,
                    const uint64_t *keep);
 /* Weights of the group's tiles; `changed`: scores were altered after block_score. */
 void block_soften(Block *b, int64_t g, bool changed);
-/* Columns of the group's tiles that the softmax left out become 0, for those who read whole tiles;
- * between block_soften and block_mix. */
-void block_clear_rest(Block *b, int64_t g);
 /* Adds the weighted rows of v and ends the group's step. */
 void block_mix(Block *b, int64_t g, const float *v, int64_t ldv);
 /* out [e] and the natural log-sum-exp; no key: zeros and -inf. */
@@ -285,13 +282,6 @@ void attend_planned(const Job *job, Worker *w, int64_t head, int64_t block);
 /* A panel of keys in the order of the job's phases, and their values [TILE_KEYS][e]. */
 void attend_pack_phased(const Job *job, const float *k, const float *v, int64_t panel,
                         float *packed, float *values);
-
-/* Whether workers should pack panels themselves; sets near_slots, near_blocks and near_most. */
-bool attend_near_pays(Job *job, const Typical *typical);
-/* Chooses job->most_slices and takes the workers' memory; false: there is none. */
-bool attend_near_init(Job *job);
-/* All queries of the job's batch. */
-void attend_near_batch(Job *job);
 
 /* Whether rows should be sorted into bins, as neighbours hardly share panels. */
 bool attend_bins_pay(const Job *job, const Typical *typical);

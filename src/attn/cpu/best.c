@@ -1,4 +1,5 @@
-/* best.c -- for each of some vectors the k rows with the largest products.
+/* best.c -- for each of some vectors the k rows with the largest products: op_best_rows;
+ * op_best_columns and op_pair_dots at the end.
  *
  * An item is a panel of vectors of one head, and passes over all rows.  A vector keeps a
  * list of the rows whose product, in float, reaches its limit.  The first limit is guessed from

@@ -11,7 +11,7 @@ bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, 
 {
     int64_t groups = capacity / TILE_ROWS, size = (int64_t)sizeof(float);
 
-    *b = (Block){ .kernel = kernel, .capacity = capacity, .d = d, .e = e, .ring = -1 };
+    *b = (Block){ .kernel = kernel, .d = d, .e = e, .ring = -1 };
     /* The extra lanes keep rows from falling on the same cache sets. */
     b->lds = STEP_PANELS * TILE_KEYS + LANES;
     b->lda = round_up_to(e, LANES);
@@ -33,7 +33,6 @@ void block_begin(Block *b, int64_t rows)
 {
     int64_t padded = round_up_to(rows, TILE_ROWS);
 
-    b->rows = rows;
     b->groups = padded / TILE_ROWS;
     memset(b->q + rows * b->d, 0, (size_t)((padded - rows) * b->d) * sizeof(float));
     memset(b->acc, 0, (size_t)(padded * b->lda) * sizeof(float));
@@ -100,7 +99,9 @@ void block_soften(Block *b, int64_t g, bool changed)
         top[x] = -INFINITY;
 }
 
-void block_clear_rest(Block *b, int64_t g)
+/* Columns of the group's tiles that the softmax left out become 0, for those who read whole tiles;
+ * between block_soften and block_mix. */
+static void block_clear_rest(Block *b, int64_t g)
 {
     Span   span = softmax_span(b, g);
     float *row = block_tile(b, g, 0);

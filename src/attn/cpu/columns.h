@@ -64,7 +64,5 @@ static inline double columns_margin(const Columns *c, double x, double y)
 
 /* An upper bound of |x|, close to it. */
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d);
-/* |x| in double, at least LENGTH_LEAST. */
-double row_length(const double *x, int64_t d);
 
 #endif

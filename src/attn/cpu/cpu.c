@@ -14,7 +14,6 @@ void *cpu_scratch(Run *r, int64_t count, int64_t size)
 const Ops *ops_cpu(void)
 {
     static const Ops ops = {
-        .abi_version = OPS_ABI_VERSION,
         .name = "cpu",
         .attend = cpu_attend,
         .pattern_means = cpu_pattern_means,

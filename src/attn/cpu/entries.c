@@ -1,4 +1,4 @@
-/* entries.c -- entry by entry, tensors of any strides; see op_entries.
+/* entries.c -- entry by entry, tensors of any strides: op_entries; op_rounded_attend at the end.
  *
  * SOME entries of a row at a time are widened into arrays that stay in the first-level cache,
  * computed there and narrowed again, so each kind is written once for all types.  Axes that are

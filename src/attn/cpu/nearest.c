@@ -33,7 +33,8 @@ double row_length_bound(const Kernel *kernel, const float *x, int64_t d)
     return sqrt(squares * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
 }
 
-double row_length(const double *x, int64_t d)
+/* |x| in double, at least LENGTH_LEAST. */
+static double row_length(const double *x, int64_t d)
 {
     double squares = 0;
 

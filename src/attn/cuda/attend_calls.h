@@ -102,7 +102,7 @@ typedef struct MatrixAttendCall {
     Packed            q, k, v;
     double            scale;
     ScoreCap          cap;
-    TileList          tiles; /* of height attend_height(size) */
+    TileList          tiles; /* of height ATTEND_HEIGHT(size) */
     DeviceTensor      distance;
     const AttendItem *items;
     int64_t           item_count;

@@ -35,6 +35,14 @@ Tensor dense_turned(Run *r, Tensor x)
     return y;
 }
 
+Tensor dense_columns(Run *r, Tensor x, int64_t first, int64_t count)
+{
+    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], count);
+
+    op_entries(r, tensor_columns(x, first, count), ENTRY_CAST, 0, y);
+    return y;
+}
+
 /* ---- products and sums ------------------------------------------------------- */
 
 /* Sets y to the bias, to base, to their sum, or to 0. */

@@ -30,6 +30,8 @@ Tensor dense_wide(Run *r, Tensor x);
 Tensor dense_rounded(Run *r, Tensor x);
 /* [h,cols,rows] of x [h,rows,cols], of its type. */
 Tensor dense_turned(Run *r, Tensor x);
+/* f32 [h,rows,count] of columns [first, first + count) of x [h,rows,cols]. */
+Tensor dense_columns(Run *r, Tensor x, int64_t first, int64_t count);
 
 /* ---- products and sums ------------------------------------------------------------ */
 

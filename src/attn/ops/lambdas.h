@@ -1,4 +1,4 @@
-/* attn/ops/lambdas.h -- lambdas: contexts summed up as small matrices (spec: lambda).
+/* attn/ops/lambdas.h -- lambdas: contexts summed up as small matrices (Bello 2021).
  *
  *     content[k,e]  = sum over positions m, u of Kbar[m,k,u] V[m,e,u]
  *     position[k,e] = the same with E[n,m,k,u], for each query n
@@ -52,7 +52,7 @@ void lambdas_content(Lambdas *l);
 Tensor lambdas_apply(Lambdas *l);
 /* What the two charge. */
 Flops lambdas_flops(const Lambdas *l);
-/* The views of the spec; *l must live in the run's arena. */
+/* The views of content, positions and whole lambdas; *l must live in the run's arena. */
 void lambdas_show(Lambdas *l);
 
 /* E[i,j], [k,u], of a cell within reach. */

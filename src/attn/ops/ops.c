@@ -455,7 +455,7 @@ void op_linear_features(Run *r, LinearAttend *in, Tensor x, Tensor w, FeatureMap
     op_traffic(r, bytes_of(x) + bytes_of(w), 0);
 }
 
-/* Spec, `linear`: the state and its read, or the dense form. */
+/* Of a head: the state and its read, or the dense form. */
 static Flops linear_cost(double n, double m, double f, double e, bool causal, LinearForm form,
                          double chunk)
 {
@@ -563,5 +563,3 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns)
     op_charge(r, FLOP_OVERHEAD, 4 * (double)tensor_count(&log_p));
     op_traffic(r, bytes_of(log_p), bytes_of(log_p));
 }
-
-/* The front of the operations on entries, rows and lists; see rows.h. */

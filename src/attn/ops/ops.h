@@ -114,7 +114,6 @@ static inline Flops flops_sum(Flops a, Flops b)
                     a.position + b.position };
 }
 
-#define OPS_ABI_VERSION 5
 #define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
 #define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */
 #define FLOPS_SOFTCAP 3     /* per cell, more: divide, tanh, multiply */
@@ -334,8 +333,8 @@ void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass 
  * count for a singular value decomposition, and one product. */
 Tensor op_pinv(Run *r, Tensor a, double rcond);
 
-/* Attention over logits that are no product of queries and keys (spec:
- * synthesizers).  A block of rows exists at a time, never n x n. */
+/* Attention over logits that are no product of queries and keys, as
+ * synthesizers have.  A block of rows exists at a time, never n x n. */
 typedef enum LogitKind {
     LOGITS_GIVEN,    /* left [h',>=n,>=m] holds them */
     LOGITS_UNIFORM,  /* as LOGITS_GIVEN drawn uniformly, but drawn again where needed */
@@ -370,8 +369,8 @@ void logit_run(const LogitAttend *in, int64_t heads, int64_t head, int64_t i, in
 Tensor logit_weights(Run *r, const LogitAttend *in, Tensor lse);
 
 /* y f64 [h,n,R] = x f32 [h' ,n,d] w[h' ,d,R], w f32 or f64, accumulated in double in
- * index order, the same way for every row (spec learned.md rule 2).  Charges
- * 2 n d R per head to overhead.  Discrete decisions are taken on these. */
+ * index order, the same way for every row.  Charges 2 n d R per head to overhead.  Discrete
+ * decisions are taken on these. */
 Tensor op_dots64(Run *r, Tensor x, Tensor w);
 /* y f64 [1,n,R] = x f64 [1,n,d] w f64 [1,d,R], each sum in index order and beginning with
  * bias[R] (NULL: 0).  Charges no FLOPs: callers tile. */
@@ -386,7 +385,7 @@ double op_largest_norm(Run *r, Tensor x);
  * none).  Charges no FLOPs. */
 void op_gelu(Run *r, Tensor x, const float *bias);
 
-/* Feature maps of kernel attention (spec: performer; linear; rfa). */
+/* Feature maps of kernel attention; attn/cpu/features.c has their formulas. */
 typedef enum FeatureKind {
     FEATURE_POSITIVE,
     FEATURE_HYPERBOLIC,
@@ -417,11 +416,11 @@ typedef struct FeatureMap {
     bool        wide;
 } FeatureMap;
 /* [h,n,f] from x [h',n,d] and w [h',M,d]; `keys`: one maximum per head instead
- * of one per row.  Overhead per head 2 n M d where projected, and n f times 5
- * (linear's 3, rfa's 4). */
+ * of one per row.  Overhead per head 2 n M d where projected, and n f times 5; 3 of
+ * the vectors themselves, 4 of FEATURE_SIN_COS and FEATURE_ARC_COS. */
 Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys);
 
-/* Attention through features (spec: linear, steps 2-5). */
+/* Attention through features; attn/cpu/recurrent/linear.c has the formulas. */
 typedef enum LinearForm { LINEAR_AUTO, LINEAR_MATRIX, LINEAR_RECURRENT, LINEAR_CHUNKED }
     LinearForm;
 typedef enum DenominatorForm {
@@ -493,7 +492,6 @@ struct StateAttend;
  * by op_*.  They report failure through run_fail.  An entry that is NULL is not offered: a run
  * that asks for it fails as unsupported. */
 struct Ops {
-    int         abi_version;
     const char *name; /* "cpu" */
     bool        joins_entries; /* entries takes steps */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */

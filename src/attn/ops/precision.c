@@ -51,12 +51,6 @@ double precision_round(const Precision *p, double a)
     return copysign(size >= p->limit ? (double)INFINITY : size, a);
 }
 
-void precision_round_all(const Precision *p, const double *from, double *to, int64_t count)
-{
-    for (int64_t c = 0; c < count; c++)
-        to[c] = precision_round(p, from[c]);
-}
-
 double precision_ulp(const Precision *p, double a)
 {
     int e = p->emin;

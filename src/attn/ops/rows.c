@@ -205,6 +205,18 @@ Tensor op_sum_lists(Run *r, const SumLists *in)
     return y;
 }
 
+const int64_t *sum_lists_even(Run *r, int64_t n, int64_t each)
+{
+    int64_t *start = run_alloc(r, n + 1, sizeof(*start));
+
+    run_prepare(r, true);
+    for (int64_t i = 0; i <= n && !run_failed(r); i++)
+        start[i] = i * each;
+    op_toward(r, start, (n + 1) * (int64_t)sizeof(*start));
+    run_prepare(r, false);
+    return start;
+}
+
 /* Windows may leave rows out, or share them: those that must be read at least. */
 static double window_bytes(const PoolWindows *in, int64_t windows)
 {
@@ -223,7 +235,18 @@ void op_pool_windows(Run *r, const PoolWindows *in, Tensor y)
     op_traffic(r, window_bytes(in, y.shape[1]), bytes_of(y));
 }
 
-/* The front of the operations that choose, count and sort; see rows.h. */
+void op_pool_rows(Run *r, Tensor x, int64_t first, int64_t end, WindowKind kind, Tensor y)
+{
+    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+
+    if (run_failed(r))
+        return;
+    ends[0] = (int32_t)first;
+    ends[1] = (int32_t)end;
+    op_pool_windows(r, &(PoolWindows){ .x = x, .first = ends, .end = ends + 1, .kind = kind }, y);
+}
+
+/* ---- choices, counts and sorting ---------------------------------------------- */
 
 Tensor op_argmax(Run *r, Tensor x, bool with_negative)
 {

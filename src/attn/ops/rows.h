@@ -51,8 +51,6 @@ extern const char *const precision_names[];
 const Precision *precision_of(PrecisionFormat format);
 
 double precision_round(const Precision *p, double a);
-/* to may be from. */
-void precision_round_all(const Precision *p, const double *from, double *to, int64_t count);
 
 /* Distance to the next number of the format at magnitude |a|; of 0 and subnormals the
  * smallest subnormal. */
@@ -245,6 +243,8 @@ typedef struct SumLists {
     int64_t        heads, n;
 } SumLists;
 Tensor op_sum_lists(Run *r, const SumLists *in); /* f32 [heads,n,w] */
+/* SumLists.start of n lists of `each` entries, in the run's arena; counts as preparation. */
+const int64_t *sum_lists_even(Run *r, int64_t n, int64_t each);
 
 typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX, WINDOW_MIN } WindowKind;
 /* Row u of y (f32 or f64 [h,windows,w], its heads and rows may lie further apart) is the sum, the
@@ -253,9 +253,11 @@ typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX, WINDOW_MIN } Wind
 typedef struct PoolWindows {
     Tensor         x;           /* f32 or f64 [h',n,w] */
     const int32_t *first, *end; /* [windows]; run's arena */
-    WindowKind       kind;
+    WindowKind     kind;
 } PoolWindows;
 void op_pool_windows(Run *r, const PoolWindows *in, Tensor y);
+/* The same of one window, rows [first, end): y [h,1,w]. */
+void op_pool_rows(Run *r, Tensor x, int64_t first, int64_t end, WindowKind kind, Tensor y);
 
 /* Operations that choose among rows and columns, count members and sort; part
  * of ops.h.
@@ -263,8 +265,6 @@ void op_pool_windows(Run *r, const PoolWindows *in, Tensor y);
  * Choices are discrete: another rounding of a score would connect other tokens.  So they are made
  * in double, with sums in index order and ties to the lower index.
  */
-
-typedef struct Run Run;
 
 /* index i32 [h,n] of the largest of the last axis of x f64 [h,n,R] (or of
  * [x ; -x] when with_negative); ties: lowest index.  Charges no FLOPs. */

@@ -1,4 +1,4 @@
-/* attn/ops/state.h -- attention by a state that forgets (spec: recent_recurrent).
+/* attn/ops/state.h -- attention by a state that forgets.
  *
  * A head holds S [d,e], 0 at the start.  Token i changes it by one of three rules and reads it:
  *
@@ -80,7 +80,6 @@ typedef struct StateMatrix {
     Tensor divisor;     /* f64 [h,n,1] of the rows */
     Tensor after;       /* as before, added when the rows are divided */
     Tensor values;      /* f32 [h',n,e] what the state should return for keys; data NULL: in.v */
-    bool   grows;       /* the state may grow by itself, so far cells of a row may be large */
     /* Filled in by state_show. */
     int64_t heads;
     double *skip;       /* [h][blocks][1 or d] products over blocks of tokens; NULL: none */

@@ -18,7 +18,6 @@
 #define SPAN_LOOK 16         /* tokens between looks at what remains of a row */
 
 typedef struct Job {
-    Run               *run;
     const StateMatrix *m;
     double             span_mass;
     int64_t            h, n, d, e, states, blocks; /* states: of a head; blocks: of ROWS tokens */
@@ -300,7 +299,7 @@ static void show_span(Run *r, Job *job)
 void state_show(Run *r, const StateShow *s)
 {
     StateMatrix *kept = run_wants_views(r) ? run_alloc(r, 1, sizeof(*kept)) : NULL;
-    Job          job = { .run = r, .m = kept, .span_mass = s->span_mass, .h = r->h, .n = r->n,
+    Job          job = { .m = kept, .span_mass = s->span_mass, .h = r->h, .n = r->n,
                          .d = r->d, .e = r->e, .states = 1, .blocks = (r->n + ROWS - 1) / ROWS };
 
     if (!kept)

@@ -93,7 +93,8 @@ static int64_t axis_cells_before(const GridAxis *axis, int64_t end)
     return cells;
 }
 
-int64_t grid_axes_cells(const GridAxis *axes, int count)
+/* Of all queries. */
+static int64_t grid_axes_cells(const GridAxis *axes, int count)
 {
     int64_t cells = 1;
 

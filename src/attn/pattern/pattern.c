@@ -1,7 +1,7 @@
 /* pattern.c -- pattern nodes and their combination; see pattern.h.
  *
  * Each node evaluates one row by pushing runs on the row's stack (node.h).
- * The primitives are in shapes.c.
+ * Patterns without operands are in shapes.c, tables.c, lines.c, lasting.c and neighbours.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -359,82 +359,6 @@ Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal)
 {
     return pattern_repeats(pattern_ruled(node_over(a, s, x, row_finish, causal, 0), RULE_SAME),
                            causal ? REPEATS_NOT : REPEATS_OPERANDS);
-}
-
-/* ---- transpose -------------------------------------------------------------- */
-
-typedef struct Transposed {
-    int64_t *offset; /* [h' * m + 1] */
-    int32_t *query;
-    uint8_t *bits;
-} Transposed;
-
-static void row_transposed(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
-{
-    const Transposed *t = p->table;
-    int64_t at = (p->per_head ? head : 0) * p->shape.n + i, x = row->count;
-
-    for (int64_t c = t->offset[at]; c < t->offset[at + 1]; c++)
-        runs_push(row, t->query[c], 1, 1, t->bits[c]);
-    runs_tidy(row, x);
-}
-
-/* Counting sort of all cells by key: pass 0 counts, pass 1 places. */
-static bool transpose_pass(const Pattern *x, Transposed *t, bool place)
-{
-    PatternRow row = { 0 };
-    int64_t    heads = x->per_head ? x->shape.heads : 1, m = x->shape.m;
-
-    for (int64_t h = 0; h < heads && !row.failed; h++)
-        for (int64_t i = 0; i < x->shape.n && !row.failed; i++) {
-            pattern_row(x, h, i, &row);
-            for (int64_t r = 0; r < row.count; r++)
-                for (int64_t c = 0; c < row.runs[r].count; c++) {
-                    int64_t j = row.runs[r].start + c * row.runs[r].step, at;
-
-                    if (!place) {
-                        t->offset[h * m + j + 1]++;
-                        continue;
-                    }
-                    at = t->offset[h * m + j]++;
-                    t->query[at] = (int32_t)i;
-                    t->bits[at] = row.runs[r].bits;
-                }
-        }
-    pattern_row_free(&row);
-    return !row.failed;
-}
-
-Pattern *pattern_transpose(Arena *a, Pattern *x)
-{
-    int64_t      lines, cells;
-    Transposed  *t = arena_zalloc(a, 1, sizeof(*t));
-    Pattern     *p;
-    PatternShape s;
-
-    if (!x || !t || (cells = pattern_count(x)) < 0)
-        return NULL;
-    lines = (x->per_head ? x->shape.heads : 1) * x->shape.m;
-    t->offset = arena_zalloc(a, lines + 1, sizeof(*t->offset));
-    t->query = arena_alloc(a, cells, sizeof(*t->query));
-    t->bits = arena_alloc(a, cells, sizeof(*t->bits));
-    if (!t->offset || !t->query || !t->bits || !transpose_pass(x, t, false))
-        return NULL;
-    for (int64_t l = 0; l < lines; l++)
-        t->offset[l + 1] += t->offset[l];
-    if (!transpose_pass(x, t, true))
-        return NULL;
-    memmove(t->offset + 1, t->offset, (size_t)lines * sizeof(*t->offset));
-    t->offset[0] = 0;
-    s = x->shape;
-    s.n = x->shape.m;
-    s.m = x->shape.n;
-    p = pattern_node(a, s, row_transposed, 0);
-    if (p) {
-        p->table = t;
-        p->per_head = x->per_head;
-    }
-    return p;
 }
 
 /* ---- keys that a decoder holds at each query, and why -------------------------- */

@@ -113,7 +113,7 @@ Pattern *pattern_distances(Arena *a, PatternShape s, const Tensor *on, const uin
 /* n = m: least <= abs(i - j) <= reach[i]; i32 [h',n], or [h',1] for all rows, borrowed */
 Pattern *pattern_spans(Arena *a, PatternShape s, const Tensor *reach, int64_t least,
                        uint8_t bits);
-/* abs(i - j) in the distances of LogSparse (spec: logsparse) */
+/* abs(i - j) in the distances of LogSparse (attn/mech/pattern/logsparse.c) */
 Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart);
 /* row i is full if flags[i]; column j is full if flags[j]; flags u8 [n], copied */
 Pattern *pattern_rows(Arena *a, PatternShape s, const uint8_t *flags);
@@ -174,9 +174,7 @@ Pattern *pattern_neighbours(Arena *a, PatternShape s, const GridAxis *axes, int 
                             uint8_t bits);
 /* What place x sees along the axis. */
 PatternRun grid_axis_keys(const GridAxis *axis, int64_t x);
-/* Cells of pattern_neighbours in one head. */
-int64_t grid_axes_cells(const GridAxis *axes, int count);
-/* Of these, those of queries i < end. */
+/* Cells of pattern_neighbours in one head, of queries i < end. */
 int64_t grid_axes_cells_before(const GridAxis *axes, int count, int64_t end);
 /* t[i] = t[j]; int64 [n] or [h,n], contiguous, not kept */
 Pattern *pattern_same(Arena *a, PatternShape s, const Tensor *t);
@@ -197,7 +195,6 @@ Pattern *pattern_intersect(Arena *a, Pattern *x, Pattern *y);    /* ORs bits */
 Pattern *pattern_difference(Arena *a, Pattern *x, Pattern *y);   /* keeps x's bits */
 Pattern *pattern_complement(Arena *a, Pattern *x);               /* bits 32 */
 Pattern *pattern_marked(Arena *a, Pattern *x, uint8_t bits);     /* x, with these bits only */
-Pattern *pattern_transpose(Arena *a, Pattern *x);                /* materialised lists */
 /* E on ceil(n/b) blocks; x was built with the block shape */
 Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x);
 /* x moved down and right: cell (i, j) of x becomes (i + rows, j + cols) of s */
@@ -210,7 +207,7 @@ Pattern *pattern_by_head(Arena *a, PatternShape s, Pattern *const *xs, int64_t c
  * cells without a bit COMPONENT_OTHER. */
 Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal);
 
-/* ---- the expression language (spec: "Pattern expressions") ------------------ */
+/* ---- the expression language (docs/patterns.md) ----------------------------- */
 
 /* Finds the tensor called `name`; data NULL: there is none. */
 typedef Tensor (*PatternLookup)(void *context, const char *name);

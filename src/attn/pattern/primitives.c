@@ -1,7 +1,7 @@
 /* primitives.c -- what each name of the pattern language builds.
  *
  * One row of the table per primitive: its name, its builder, and its arguments
- * with their types, defaults and least values (spec: "Pattern expressions").
+ * with their types, defaults and least values (docs/patterns.md).
  */
 #include "attn/pattern/node.h"
 #include "attn/pattern/pattern.h"

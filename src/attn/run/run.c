@@ -688,7 +688,7 @@ Tensor run_param_cut(Run *r, const char *name, Tensor given, int rank, const int
     return t;
 }
 
-/* See run.h. */
+/* ---- a layer that is a mechanism of its own: sizes and weights --------------- */
 
 static int64_t size_of_axis(const SizeFrom *from)
 {

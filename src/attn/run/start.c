@@ -561,19 +561,27 @@ double run_count_cells(const Run *r, const Pattern *cells)
     return cells ? (double)pattern_count_before(cells, r->n) : 0;
 }
 
+void run_attend_cells(Run *r, const AttendInput *in, const Pattern *cells,
+                      const char *const *components)
+{
+    AttendResult result = op_attend(r, in, cells);
+
+    r->out = result.out;
+    view_pattern(r, cells, true);
+    if (cells && components)
+        view_meanings(r, cells, components);
+    view_attention(r, cells, in, result.lse);
+    replay_offer_attend(r, in, cells);
+}
+
 AttendInput run_pattern_attention(Run *r, double scale, Pattern *all)
 {
     const Pattern *cells = run_last_rows(r, all);
     AttendInput    in = run_attend_input_within(r, scale, cells);
-    AttendResult   result;
 
     run_stage(r, "attend");
-    result = op_attend(r, &in, cells);
-    r->out = result.out;
+    run_attend_cells(r, &in, cells, NULL);
     run_last_row(r, cells);
-    view_pattern(r, cells, true);
-    view_attention(r, cells, &in, result.lse);
-    replay_offer_attend(r, &in, cells);
     return in;
 }
 

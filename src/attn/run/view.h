@@ -100,7 +100,7 @@ typedef struct ViewSpread {
 } ViewSpread;
 
 struct View {
-    char        name[48]; /* as in the spec: "weights" */
+    char        name[48]; /* as the mechanism promises it: "weights" */
     ViewKind    kind;
     const char *stage;     /* stage that made it; static */
     int64_t     iteration; /* -1: not of an iteration */

@@ -17,13 +17,15 @@ typedef struct HeadScores {
     double  self;      /* mean of W[i,i], i >= 1 */
     double  first;     /* mean of W[i,0], i >= 1: a sink */
     double  next;      /* mean of W[i,i+1]; inputs that are not causal */
-    double  offset;    /* the largest mean of W[i,i-t], i >= t, of all t from 2 to */
-    int64_t offset_tokens; /* HEAD_OFFSET_MOST and half the rows; and that t */
+    double  offset;    /* the largest mean of W[i,i-t], i >= t, over t from 2 to the smaller of
+                          HEAD_OFFSET_MOST and half the rows */
+    int64_t offset_tokens; /* that t */
     double  entropy;   /* mean over all rows, nats */
     double  distance;  /* mean of sum_j W[i,j] |i - j| */
     double  near;      /* weight on keys up to HeadRows.near away; mean over rows that see others */
-    double  induction; /* weight on what followed earlier occurrences of the token; mean over */
-    int64_t induction_rows; /* rows whose token occurred before */
+    double  induction; /* weight on what followed earlier occurrences of the token; mean over
+                          the rows whose token occurred before */
+    int64_t induction_rows; /* how many these are */
     const char *label; /* "induction", "previous", "self", "sink", "broad" or "mixed"; static */
     const char *shown; /* the same, but "offset" for a mixed head that looks a fixed number back */
 } HeadScores;
@@ -45,8 +47,8 @@ typedef struct HeadOrder {
 } HeadOrder;
 bool        head_order_parse(const char *text, HeadOrder *out, Error *err);
 double      head_score(const HeadScores *scores, HeadScore which);
-#define HEAD_WORDS 32 /* bytes of */
-/* "previous", "offset 3": the label as people read it, in `room`. */
+#define HEAD_WORDS 32 /* bytes that hold any head_label_words */
+/* "previous", "offset 3": the label as people read it; returns room. */
 const char *head_label_words(const HeadScores *scores, char *room, size_t size);
 /* Names of all labels, ending in NULL; the index is `head_label_index`. */
 extern const char *const head_labels[];

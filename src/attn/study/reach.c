@@ -149,6 +149,10 @@ static void transpose(Word word[64])
 }
 
 /* Reports the tokens of `set`, 64 at a time. */
+/* Called when row `row` of a block reaches the tokens 64 group + (bits of `tokens`) at a depth:
+ * with residual connections at this depth first, else at exactly this depth. */
+typedef void (*ReachFound)(void *context, int depth, int64_t row, int64_t group, uint64_t tokens);
+
 static void report(const ReachBlock *b, int depth, ReachFound found, void *context)
 {
     for (int64_t group = b->set_lo / 64; group * 64 < b->set_hi; group++)
@@ -213,8 +217,12 @@ static bool go_deeper(ReachBlock *b, const ReachStack *s, int64_t first, int dep
     return true;
 }
 
-bool reach_search(const ReachStack *s, ReachBlock *b, int64_t first, ReachFound found,
-                  void *context, bool *changed, const atomic_bool *cancel)
+/* Reports all depths from 0 for the rows from `first` on.  With residual connections
+ * it ends where nothing more can be reached.  changed (may be NULL; [depth + 1]): set for the
+ * depths at which some row reaches other tokens than at the one before.  False:
+ * cancelled, or out of memory. */
+static bool reach_search(const ReachStack *s, ReachBlock *b, int64_t first, ReachFound found,
+                         void *context, bool *changed, const atomic_bool *cancel)
 {
     int  quiet = 0; /* consecutive depths without a change; one for each layer: the end */
     bool other;

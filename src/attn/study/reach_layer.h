@@ -66,15 +66,4 @@ struct ReachBlock {
  * `reached` count, so words may be fetched for the tokens that lack some. */
 void reach_move(ReachBlock *block, const ReachLayer *layer, bool keep, bool fresh);
 
-/* Called when row `row` of a block reaches the tokens 64 group + (bits of `tokens`) at a depth:
- * with residual connections at this depth first, else at exactly this depth. */
-typedef void (*ReachFound)(void *context, int depth, int64_t row, int64_t group, uint64_t tokens);
-
-/* Reports all depths from 0 for the rows from `first` on.  With residual connections
- * it ends where nothing more can be reached.  changed (may be NULL; [depth + 1]): set for the
- * depths at which some row reaches other tokens than at the one before.  False:
- * cancelled, or out of memory. */
-bool reach_search(const ReachStack *stack, ReachBlock *block, int64_t first, ReachFound found,
-                  void *context, bool *changed, const atomic_bool *cancel);
-
 #endif

@@ -245,7 +245,6 @@ static bool take_tensor_type(Cursor *c, GgufTensor *t)
         return fail(c, at, "tensor %.80s is of type %s, which is not read; requantise it, for "
                     "example to Q8_0", t->name, types[number].name);
     t->type = types[number].type;
-    t->type_number = (int)number;
     return true;
 }
 

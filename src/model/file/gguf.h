@@ -37,7 +37,6 @@ typedef struct GgufKey {
 typedef struct GgufTensor {
     char           name[257];
     WeightType     type;
-    int            type_number; /* as in the file */
     int            rank;
     int64_t        dims[4]; /* dims[0] is contiguous */
     const uint8_t *data;

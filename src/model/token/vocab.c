@@ -173,7 +173,8 @@ static void slots_grow(Vocab *t)
     t->slot_count = count;
 }
 
-void vocab_extend(Vocab *t, int64_t size)
+/* Ids below size exist, without a text where none is put. */
+static void vocab_extend(Vocab *t, int64_t size)
 {
     if (t->failed || size <= t->size)
         return;

@@ -36,8 +36,6 @@ void vocab_free(Vocab *t);
 void vocab_put(Vocab *t, int32_t id, const char *text, size_t length);
 /* The text of an id that is not to be found by it. */
 void vocab_name(Vocab *t, int32_t id, const char *text, size_t length);
-/* Ids below size exist, without a text where none is put. */
-void vocab_extend(Vocab *t, int64_t size);
 bool vocab_has(const Vocab *t, int32_t id);
 /* Terminated, in the table; "" for an id without a text.  length may be NULL. */
 const char *vocab_text(const Vocab *t, int32_t id, size_t *length);

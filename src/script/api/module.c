@@ -389,15 +389,6 @@ bool script_reference(Text *out)
 
 /* ---- man page --------------------------------------------------------------- */
 
-static void add_roff(const char *text, Text *out)
-{
-    for (bool start = true; *text; start = *text++ == '\n') {
-        if (start && (*text == '.' || *text == '\''))
-            text_add(out, "\\&");
-        text_addf(out, *text == '-' || *text == '\\' ? "\\%c" : "%c", *text);
-    }
-}
-
 bool script_man(Text *out)
 {
     text_add(out, ".SH LUA\nFunctions of scripts; fields and options are in docs/lua\\-api.md.\n");
@@ -407,7 +398,7 @@ bool script_man(Text *out)
         if (!has_functions(class))
             continue;
         text_addf(out, ".SS %s\n", class->name);
-        add_roff(class->help, out);
+        text_add_roff(out, class->help);
         text_add(out, "\n");
         for (const Member *m = class->members; m->name; m++) {
             Text signature = { 0 };
@@ -416,9 +407,9 @@ bool script_man(Text *out)
                 continue;
             add_signature(class, m, &signature);
             text_add(out, ".TP\n.B ");
-            add_roff(text_str(&signature), out);
+            text_add_roff(out, text_str(&signature));
             text_add(out, "\n");
-            add_roff(m->help, out);
+            text_add_roff(out, m->help);
             text_add(out, "\n");
             out->failed |= !text_ok(&signature);
             text_free(&signature);

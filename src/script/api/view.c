@@ -452,7 +452,7 @@ int result_cell(lua_State *L)
 typedef struct RowWriter {
     const Pattern *pattern; /* NULL: every key is allowed */
     const float   *weights; /* NULL: the mechanism has none */
-    int64_t        head, q, m;
+    int64_t        head, q;
     lua_Integer    count;
 } RowWriter;
 
@@ -479,7 +479,7 @@ int result_row(lua_State *L)
 {
     const Run  *run = result_check(L, 1)->result->run;
     const View *weights = matrix_called(run, "weights");
-    RowWriter   writer = { .pattern = result_cells(run), .m = run->m };
+    RowWriter   writer = { .pattern = result_cells(run) };
 
     writer.q = check_index(L, 2, run->n, "query");
     writer.head = check_head(L, 3, run);

@@ -240,7 +240,7 @@ void repl_run(lua_State *L)
     text_free(&text);
 }
 
-/* See console.h. */
+/* ---- what the two prompts share -------------------------------------------- */
 
 typedef struct Completion {
     const char  *word;

@@ -486,7 +486,7 @@ static int fact_kept(lua_State *L)
     Quality    all, *by_head = lua_newuserdatauv(L, (size_t)run->h * sizeof(*by_head), 0);
     Error      err = ERROR_INIT;
 
-    if (!quality_measure_rows(run, 0, &all, by_head, &err))
+    if (!quality_measure(run, 0, &all, by_head, &err))
         return luaL_error(L, "%s", err.text);
     if (by_head[head].mass_mean.valid)
         lua_pushnumber(L, by_head[head].mass_mean.value);

@@ -208,7 +208,7 @@ static int map_more(lua_State *L, int status, lua_KContext unused)
             tensor_check(L, 1);
             lua_settop(L, 4);
             lua_pushvalue(L, 2);
-            lua_pushnumber(L, element_number(&m->from, m->walk.at));
+            lua_pushnumber(L, tensor_element(&m->from, m->walk.at));
             lua_callk(L, 1, 1, 0, map_more);
         }
         status = LUA_OK;
@@ -235,7 +235,7 @@ static void run_map(TensorWork *w)
     Walk walk = walk_begin(&w->a);
 
     for (int64_t i = 0, count = tensor_count(&w->a); i < count && !tensor_work_over(w, i); i++) {
-        element_set(&w->out, i, w->f(element_number(&w->a, walk.at)));
+        element_set(&w->out, i, w->f(tensor_element(&w->a, walk.at)));
         walk_next(&walk);
     }
 }
@@ -271,7 +271,7 @@ static void run_allclose(TensorWork *w)
 
     for (int64_t i = 0, count = w->yes ? tensor_count(&w->a) : 0;
          i < count && !tensor_work_over(w, i); i++) {
-        double x = element_number(&w->a, wa.at), y = element_number(&w->b, wb.at);
+        double x = tensor_element(&w->a, wa.at), y = tensor_element(&w->b, wb.at);
         double diff = x == y ? 0 : fabs(x - y);
 
         if (!(diff <= w->y + w->x * fabs(y)))

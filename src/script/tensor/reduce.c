@@ -20,7 +20,7 @@ static double reduce_line(const TensorWork *w, int64_t at, int64_t count, int64_
     int64_t best = -1;
 
     for (int64_t i = 0; i < count && !tensor_work_over(w, i); i++, at += step) {
-        double x = element_number(t, at);
+        double x = tensor_element(t, at);
 
         if (reduction <= REDUCE_MEAN) {
             result += x;
@@ -162,7 +162,7 @@ static void run_argmax(TensorWork *w)
 
     for (int64_t i = 0, count = tensor_count(&w->a); i < count && !tensor_work_over(w, i);
          i++, walk_next(&walk)) {
-        double x = element_number(&w->a, walk.at);
+        double x = tensor_element(&w->a, walk.at);
 
         if (x > largest || (isnan(largest) && !isnan(x))) {
             largest = x;
@@ -202,7 +202,7 @@ static void run_nnz(TensorWork *w)
 
     for (int64_t i = 0, count = tensor_count(&w->a); i < count && !tensor_work_over(w, i);
          i++, walk_next(&walk))
-        found += element_number(&w->a, walk.at) != 0;
+        found += tensor_element(&w->a, walk.at) != 0;
     w->number[0] = (double)found;
 }
 

@@ -102,7 +102,7 @@ Tensor *tensor_push_copy(lua_State *L, const Tensor *t, DType dtype)
         return out;
     }
     for (int64_t i = 0; i < count; i++, walk_next(&walk)) {
-        lua_pushnumber(L, element_number(t, walk.at));
+        lua_pushnumber(L, tensor_element(t, walk.at));
         element_store(L, out, i, lua_gettop(L));
         lua_pop(L, 1);
     }
@@ -141,9 +141,9 @@ void element_push(lua_State *L, const Tensor *t, int64_t at)
     if (t->dtype == DT_I64)
         lua_pushinteger(L, ((const int64_t *)t->data)[at]);
     else if (dtype_is_float(t->dtype))
-        lua_pushnumber(L, element_number(t, at));
+        lua_pushnumber(L, tensor_element(t, at));
     else
-        lua_pushinteger(L, (lua_Integer)element_number(t, at));
+        lua_pushinteger(L, (lua_Integer)tensor_element(t, at));
 }
 
 static lua_Integer check_whole(lua_State *L, int value, lua_Integer lo, lua_Integer hi,
@@ -377,7 +377,7 @@ const Class class_tensor = {
     .keep = tensor_keep,
 };
 
-/* See tensor.h. */
+/* ---- work of operations: at once, or on the worker ------------------------ */
 
 #define LONG_STEPS  2e7 /* some hundredths of a second */
 #define SHORT_STEPS 1e5 /* so little that making a run would be much of it */
@@ -500,5 +500,5 @@ void tensor_work_copy(const TensorWork *w, const Tensor *from, Tensor *to)
             memcpy((char *)to->data + i * size, (const char *)from->data + walk.at * size,
                    (size_t)size);
         else
-            element_set(to, i, element_number(from, walk.at));
+            element_set(to, i, tensor_element(from, walk.at));
 }

@@ -30,18 +30,6 @@ static inline void walk_next(Walk *w)
     }
 }
 
-static inline double element_number(const Tensor *t, int64_t at)
-{
-    switch (t->dtype) {
-    case DT_F32: return (double)((const float *)t->data)[at];
-    case DT_F64: return ((const double *)t->data)[at];
-    case DT_I32: return ((const int32_t *)t->data)[at];
-    case DT_I64: return (double)((const int64_t *)t->data)[at];
-    case DT_U8: return ((const uint8_t *)t->data)[at];
-    }
-    return 0;
-}
-
 /* Of the floating types only. */
 static inline void element_set(Tensor *t, int64_t at, double value)
 {

@@ -22,8 +22,9 @@ static void place_text(const char *name, int64_t index, const char *token, char 
         snprintf(text, size, "%s%lld", name, (long long)index);
 }
 
-/* Axes of other views are named in full: "round 0, token 17"; a curve names its points. */
-void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size)
+/* Where the cursor is: "(q=3 'the', k=5)".  Axes of other views are named in full: "round 0, token
+ * 17"; a curve names its points. */
+static void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size)
 {
     const View *view = pane_view(pane);
     ViewCurve   curve;

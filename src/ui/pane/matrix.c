@@ -71,8 +71,7 @@ static void scales(const Lens *lens, const LensShape *s, double *row, double *co
 
 static LensAxis axis_of(int64_t count, int64_t origin, int pixels, double scale)
 {
-    LensAxis axis = { .count = count,
-                      .size = scale >= 1 ? (int)scale : 1,
+    LensAxis axis = { .size = scale >= 1 ? (int)scale : 1,
                       .per = scale >= 1 ? 1 : 1 / scale };
     double   cell = fmax(scale, 1);
     int64_t  room = within((int64_t)floor(pixels / cell + 1e-9), 1, pixels);
@@ -204,7 +203,8 @@ void lens_pan(Lens *lens, const LensShape *s, int64_t rows, int64_t cols)
     lens->k = within(lens->k, view.col.first, view.col.last - 1);
 }
 
-int64_t lens_cell(const LensAxis *axis, int pixel)
+/* Cell under a pixel, -1 beyond the last. */
+static int64_t lens_cell(const LensAxis *axis, int pixel)
 {
     return pixel < 0 || pixel >= axis->span
                ? -1

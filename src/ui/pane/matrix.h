@@ -22,7 +22,6 @@ typedef struct Lens {
 
 /* One axis as shown. */
 typedef struct LensAxis {
-    int64_t count;       /* entries there are */
     int64_t first, last; /* in sight: [first, last) */
     int64_t cells;       /* of the grid */
     int     size;        /* pixels of the smallest cell; others have one more at most */
@@ -57,8 +56,6 @@ void lens_pan(Lens *lens, const LensShape *shape, int64_t rows, int64_t cols);
 /* Pixels of an entry where so many share that many pixels: below 1.5 no entry is larger than
  * its neighbour. */
 double  lens_fit(int64_t count, int pixels);
-/* Cell under a pixel, -1 beyond the last. */
-int64_t lens_cell(const LensAxis *axis, int pixel);
 /* Entry under a pixel; first pixel of an entry's cell, the one in its middle, and the one after
  * its last.  -1: out of sight. */
 int64_t lens_entry(const LensAxis *axis, int pixel);

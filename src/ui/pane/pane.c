@@ -251,7 +251,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
 
     if (!view)
         return false;
-    panel_init(panel, view, result_components(pane->result, view), pane_plane(pane, view), "");
+    panel_init(panel, view, view_components(view), pane_plane(pane, view), "");
     if (differs) {
         panel->minus = pane_numbers(&ui->compare.panes[0]);
         panel->components = NULL;

@@ -122,9 +122,6 @@ void         legend_draw(Ui *ui, int y, int x); /* what colours mean, on one lin
 void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
 /* A plot on the screen. */
 void         plot_draw(Ui *ui, const Plot *plot, Area area);
-/* Marked cells over its matrix. */
-void         notes_draw(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
-                        GlyphSize glyph);
 /* Asks for what its matrix shows, as laid out. */
 void         pane_want_drawing(Ui *ui, Pane *pane);
 /* Where the matrix stands in the pane's area. */
@@ -193,9 +190,8 @@ void inspect_dock(Ui *ui, Area area);
 /* Columns that its text needs with the shortest bars; *wanted: with bars that can be compared. Of
  * the panes and the input, so that they stay while the cursor moves. */
 int  inspect_columns(Ui *ui, int *wanted);
-/* Where the cursor is: "(q=3 'the', k=5)", "round 0, token 17". */
-void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size);
-/* The same with the layer and the head, as far as `width` columns have room for them. */
+/* Where the cursor is, "(q=3 'the', k=5)", with the layer and the head as far as `width` columns
+ * have room for them. */
 void cursor_title(const Ui *ui, const Pane *pane, int width, char *text, size_t size);
 /* A row as lines of keys, values and bars, in columns beside each other where one is too short;
  * k: the cursor's key. */

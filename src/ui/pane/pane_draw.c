@@ -268,6 +268,9 @@ static void draw_corner(Ui *ui, const Pane *pane, const View *view)
                names.cols);
 }
 
+static void notes_draw(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                       GlyphSize glyph);
+
 static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
 {
     LensView   v = lens_view(&pane->lens, &pane->shape);
@@ -574,7 +577,9 @@ static void draw_plot_words(Ui *ui, const Pane *pane, Spot s, const char *text)
     term_textf(ui->term, y, x, wide, style, " %s ", text);
 }
 
-void notes_draw(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v, GlyphSize glyph)
+/* Marked cells over its matrix. */
+static void notes_draw(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                       GlyphSize glyph)
 {
     Region sight = lens_region(v);
 

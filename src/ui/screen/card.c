@@ -235,7 +235,7 @@ static int draw_thumb(Ui *ui, Area area, int index)
                        ui_style(ui, ROLE_DIM));
         return area.h;
     }
-    panel_init(&panel, view, result_components(result, view), 0, "");
+    panel_init(&panel, view, view_components(view), 0, "");
     look.glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
     shape = (LensShape){ .rows = view_rows(view),
                          .cols = view_cols(view),

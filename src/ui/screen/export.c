@@ -1,6 +1,6 @@
 /* export.c -- what is on the screen as a file: PNG, SVG or PDF, text for notes.
  *
- * The figure is the one that a command draws (see journal.h), and the file carries the
+ * The figure is the one that a command draws (see ui/state/journal.h), and the file carries the
  * command, so that it can be made again.  The worker draws; the results are kept
  * until the file is written.
  */

@@ -303,7 +303,8 @@ static void close_lesson(Ui *ui)
     save_progress(ui);
 }
 
-void lessons_next(Ui *ui)
+/* Begins the lesson after this one, or shows the list where there is none. */
+static void lessons_next(Ui *ui)
 {
     Lessons          *l = &ui->lessons;
     const LessonItem *next = lessons_following(l);

@@ -83,8 +83,6 @@ const LessonItem *lessons_following(const Lessons *l);
 void lesson_finish(Ui *ui);
 /* All that is asked of the learner is done. */
 bool lesson_step_is_done(const Ui *ui);
-/* Begins the lesson after this one, or shows the list where there is none. */
-void lessons_next(Ui *ui);
 
 /* ---- lesson_dock.c: the words as they are drawn ---- */
 

@@ -128,8 +128,6 @@ static void token_text(const Model *model, int32_t id, char *text, size_t size)
     arena_free(arena);
 }
 
-#define NEXT_COLS 30
-
 /* Five lines: probability, a bar, the token; a dot before the one that follows in the text. */
 static void draw_next(Ui *ui, Area area, const ForwardMeasure *measure)
 {

@@ -182,7 +182,7 @@ static void want_tiles(Ui *ui, const Pane *pane, const Wall *wall)
     Glyphs       glyphs;
     int          height, width;
 
-    panel_init(&panel, view, result_components(pane->result, view), 0, "");
+    panel_init(&panel, view, view_components(view), 0, "");
     glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
     matrix_pixels((Area){ .w = wall->w, .h = wall->h }, glyphs, &height, &width);
     if (o->tiles && o->of == pane->result && o->view == view && o->height == height &&

@@ -24,11 +24,6 @@ static const char *line_at(const char *text, int line)
     return text;
 }
 
-static Area text_area(const Ui *ui)
-{
-    return ui_whole(ui);
-}
-
 /* What is sought stands out in the line. */
 static void mark_sought(Ui *ui, const char *line, Area at)
 {
@@ -51,7 +46,7 @@ static void mark_sought(Ui *ui, const char *line, Area at)
 static void pager_draw(Ui *ui, Area screen)
 {
     Pager *p = &ui->pager;
-    Area   area = text_area(ui);
+    Area   area = ui_whole(ui);
     int    lines = count_lines(text_str(&p->text)), most = lines - (area.h - 2);
     char   title[160];
 
@@ -238,7 +233,7 @@ void text_page(Ui *ui, int by)
 void text_shift(Ui *ui, int by)
 {
     Pager *p = &ui->pager;
-    int    most = widest(text_str(&p->text)) - (text_area(ui).w - 4);
+    int    most = widest(text_str(&p->text)) - (ui_whole(ui).w - 4);
 
     p->left = p->left + by < most ? p->left + by : most;
     p->left = p->left > 0 ? p->left : 0;

@@ -117,7 +117,6 @@ typedef struct Browse {
     uint64_t folded[3];   /* in each order: bits of groups */
     int      cursor, top; /* line of the list */
     uint8_t  marked[MARKS_MOST]; /* by index in the table: 0, or which one it is, from 1 */
-    int64_t  card_scroll;
     Session *side; /* owned; its input is the sample cut to 64; NULL: not open */
     bool     side_failed;
     const Input *side_of; /* the input it was cut from; to compare with only */
@@ -263,7 +262,6 @@ typedef struct Pager {
     Text text;
     char title[96];
     int  top, left;
-    bool from_end;
     char sought[128]; /* "": nothing */
     int  found;       /* its line */
 } Pager;

@@ -1,4 +1,5 @@
-/* Files that the program finds by itself: what is no regular file is not waited for. */
+/* test_program.c -- files that the program finds by itself: what is no regular file is not waited
+ * for. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -299,26 +299,6 @@ TEST(complement_is_the_rest)
     }
 }
 
-TEST(transpose_swaps_rows_and_columns)
-{
-    uint8_t in[MOST], out[MOST];
-
-    for (size_t p = 0; p < PRIMITIVES; p++) {
-        Arena   *a = arena_new();
-        Pattern *x = parsed(a, 31, primitives[p].expr), *t = pattern_transpose(a, x);
-
-        assert_non_null(t);
-        for (int64_t i = 0; i < 31; i++) {
-            row_cells(x, i, in);
-            for (int64_t j = 0; j < 31; j++) {
-                row_cells(t, j, out);
-                assert_int_equal(out[i], in[j]);
-            }
-        }
-        arena_free(a);
-    }
-}
-
 TEST(finished_cells_have_a_bit_and_no_future)
 {
     Arena   *a = arena_new();

@@ -1,5 +1,5 @@
-/* test_recurrent.c -- states that forget: which mechanism is a special case of which, facts of
- * recent_recurrent.md, and what their presets show. */
+/* test_recurrent.c -- states that forget: which mechanism is a special case of which, facts that
+ * follow from their formulas, and what their presets show. */
 
 #include "preview.h"
 #include "unit/mech_fixture.h"

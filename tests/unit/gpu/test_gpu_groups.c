@@ -1,5 +1,5 @@
-/* Attention inside groups, and of few queries: the device's kernels, emulated, against the
- * CPU's. */
+/* test_gpu_groups.c -- attention inside groups, and of few queries: the device's kernels, emulated,
+ * against the CPU's. */
 #include "unit/gpu_fixture.h"
 
 enum { TAGS = 1, CAUSAL = 2, SELF_LAST = 4, PENALTY = 8, VISITS = 16, SKIPS = 32, PLACED = 64,

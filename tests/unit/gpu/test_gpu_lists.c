@@ -1,4 +1,5 @@
-/* Rows by lists, windows, entries: the device's kernels, emulated, against the CPU's. */
+/* test_gpu_lists.c -- rows by lists, windows, entries: the device's kernels, emulated, against the
+ * CPU's. */
 #include "unit/gpu_fixture.h"
 
 typedef struct Sizes {

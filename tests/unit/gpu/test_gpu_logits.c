@@ -1,4 +1,4 @@
-/* Attention over logits: the device's kernels, emulated, against the CPU's. */
+/* test_gpu_logits.c -- attention over logits: the device's kernels, emulated, against the CPU's. */
 #include "unit/gpu_fixture.h"
 
 static Tensor some(GpuFixture *f, bool wide, int64_t a, int64_t b, int64_t c)

@@ -1,4 +1,5 @@
-/* Rows of scores in double: the device's kernels, emulated, against the CPU's. */
+/* test_gpu_row_attend.c -- rows of scores in double: the device's kernels, emulated, against the
+ * CPU's. */
 #include "unit/gpu_fixture.h"
 
 enum { NO_MASK, BY_CELL, BY_DISTANCE, BY_SCORE, MASKS };

@@ -1,5 +1,5 @@
-/* The forward pass against its equations, written one by one in double, on small models in memory;
- * swaps, measures and heads. */
+/* test_model_forward.c -- the forward pass against its equations, written one by one in double, on
+ * small models in memory; swaps, measures and heads. */
 #include "model_fixture.h"
 
 #include "model/forward.h"

@@ -1,6 +1,6 @@
-/* Real and tiny models against reference values (tests/models, made by an independent program
- * in float64).  The models are in the folder ATTNSCOPE_MODELS; without it, and for files it lacks,
- * the test says so and passes. */
+/* test_model_values.c -- real and tiny models against reference values (tests/models, made by an
+ * independent program in float64).  The models are in the folder ATTNSCOPE_MODELS; without it, and
+ * for files it lacks, the test says so and passes. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Writing token by token against the forward pass, on small models in memory; products by blocks
- * against the blocks' values. */
+/* test_model_write.c -- writing token by token against the forward pass, on small models in memory;
+ * products by blocks against the blocks' values. */
 #include "model_fixture.h"
 
 #include "model/dot.h"

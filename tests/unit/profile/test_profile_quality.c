@@ -18,7 +18,7 @@ static Quality quality_of(const RunSpec *spec)
     assert_non_null(run);
     if (run->err.code)
         fail_msg("%s", run->err.text);
-    if (!quality_measure(run, &q, &err))
+    if (!quality_measure(run, 0, &q, NULL, &err))
         fail_msg("%s", err.text);
     run_free(run);
     return q;
@@ -286,7 +286,7 @@ TEST(few_cells_and_whole_rows_are_compared_alike)
         exact = viewed_run(&f, "full", "");
         run = viewed_run(&f, of[0], of[1]);
         sums_by_definition(run, exact, &mass, &variation, &kl);
-        assert_true(quality_measure(run, &q, &err));
+        assert_true(quality_measure(run, 0, &q, NULL, &err));
         CHECK_WITHIN(q.mass_mean.value, mass, 1e-6);
         CHECK_WITHIN(q.total_variation.value, variation, 1e-6);
         CHECK_WITHIN(q.kl.value, kl, 1e-5);
@@ -312,7 +312,7 @@ TEST(a_cell_behind_what_a_query_sees_has_no_exact_mass)
     run = viewed_run(&f, "window", "window=3");
     run->spec.causal = true; /* of the reference only: these cells are no causal run's */
     sums_by_definition(run, exact, &mass, &variation, &kl);
-    assert_true(quality_measure(run, &q, &err));
+    assert_true(quality_measure(run, 0, &q, NULL, &err));
     CHECK_WITHIN(q.mass_mean.value, mass, 1e-6);
     CHECK_WITHIN(q.total_variation.value, variation, 1e-6);
     assert_non_null(q.kl_lacks); /* infinite */
@@ -341,8 +341,8 @@ TEST(intervals_of_samples_cover_the_means_of_all_rows)
 
         f.spec.seed = seed;
         run = viewed_run(&f, "window", "window=25");
-        assert_true(quality_measure(run, &all, &err));
-        assert_true(quality_measure_rows(run, 60, &some, NULL, &err));
+        assert_true(quality_measure(run, 0, &all, NULL, &err));
+        assert_true(quality_measure(run, 60, &some, NULL, &err));
         assert_int_equal(some.rows, 60);
         assert_false(some.mass_min.valid || some.worst_count);
         mass += covers(some.mass_mean, some.mass_margin, all.mass_mean);
@@ -366,11 +366,11 @@ TEST(a_sample_takes_each_row_at_most_once)
     Error   err = ERROR_INIT;
     Run    *run = viewed_run(&f, "window", "window=5");
 
-    assert_true(quality_measure(run, &all, &err));
-    assert_true(quality_measure_rows(run, 39, &some, NULL, &err));
+    assert_true(quality_measure(run, 0, &all, NULL, &err));
+    assert_true(quality_measure(run, 39, &some, NULL, &err));
     CHECK_WITHIN(some.mass_mean.value, all.mass_mean.value, 1.0 / 39);
     CHECK_WITHIN(some.output_error.value, all.output_error.value, 0.1 * all.output_error.value);
-    assert_true(quality_measure_rows(run, 40, &same, NULL, &err));
+    assert_true(quality_measure(run, 40, &same, NULL, &err));
     assert_int_equal(same.rows, 0);
     CHECK_WITHIN(same.mass_mean.value, all.mass_mean.value, 0);
     run_free(run);
@@ -452,7 +452,7 @@ TEST(without_views_only_the_output_compares)
     fixture_choose(&f, "pattern", "expr=window(3)");
     run = run_new(&f.spec);
     run_execute(run);
-    assert_true(quality_measure(run, &q, &err));
+    assert_true(quality_measure(run, 0, &q, NULL, &err));
     assert_false(q.mass_mean.valid || q.total_variation.valid);
     assert_true(q.output_error.valid);
     run_free(run);
@@ -474,7 +474,7 @@ TEST(cancelling_is_an_error)
     run = run_new(&f.spec);
     run_execute(run);
     atomic_store(&cancel, true);
-    assert_false(quality_measure(run, &q, &err));
+    assert_false(quality_measure(run, 0, &q, NULL, &err));
     assert_int_equal(err.code, ERR_CANCELLED);
     assert_false(q.mass_mean.valid);
     run_free(run);

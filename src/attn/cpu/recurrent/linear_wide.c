@@ -1,4 +1,4 @@
-/* linear_wide.c -- attention through features in double (spec: linear, rfa).
+/* linear_wide.c -- attention through features in double.
  *
  *     S = sum_j fk_j^T v_j,  z = sum_j fk_j,  out_i = fq_i S / divisor(fq_i . z)
  *

@@ -10,10 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/cuda/cupti/metrics.h"
+#include "attn/cuda/cupti/library.h"
 
 #define NAME 12   /* of a range: its number */
 #define MANY 1000 /* ranges: CUPTI takes two or three thousand, and does not say how many */
+#define METRICS_MOST 32
+
+typedef struct MetricPlan {
+    CUpti_Profiler_Host_Object *host;
+    uint8_t    *config; /* owned */
+    size_t      config_size, passes;
+    const char *names[METRICS_MOST];
+    DeviceCount counts[METRICS_MOST]; /* the count that each metric adds to */
+    size_t      count;
+} MetricPlan;
+
+static int  metrics_plan(const char *chip, const uint8_t *availability, MetricPlan *out);
+static void metrics_free(MetricPlan *plan);
 
 static struct Session {
     bool                       open;     /* cuptiProfilerInitialize was called */
@@ -362,7 +375,11 @@ int counters_end(DeviceRange *out)
     return refused;
 }
 
-/* ---- metrics (metrics.h) --------------------------------------------------------- */
+/* ---- metrics: those of each DeviceCount, and which of them a chip has ------------------
+ *
+ * One unknown name makes CUPTI refuse a whole list, so each group is tried alone.  libcupti and
+ * libnvperf_host know names and passes without a GPU.
+ */
 
 #define SASS(op) "smsp__sass_thread_inst_executed_op_" op "_pred_on.sum"
 #define TENSOR(types) "sm__ops_path_tensor_src_" types ".sum"
@@ -495,7 +512,8 @@ static int make_config(MetricPlan *plan)
     return refused;
 }
 
-int metrics_plan(const char *chip, const uint8_t *availability, MetricPlan *out)
+/* availability NULL: assumes that all counters are free.  Free the plan also after a refusal. */
+static int metrics_plan(const char *chip, const uint8_t *availability, MetricPlan *out)
 {
     CUptiResult code;
 
@@ -510,7 +528,7 @@ int metrics_plan(const char *chip, const uint8_t *availability, MetricPlan *out)
                                  : cupti_refused("cuptiProfilerHostConfigAddMetrics", code);
 }
 
-void metrics_free(MetricPlan *plan)
+static void metrics_free(MetricPlan *plan)
 {
     host_close(plan->host);
     free(plan->config);

@@ -1,7 +1,7 @@
 /* attn/cuda/cupti/library.c -- CUPTI by dlopen, the profiler's table, and the tier of events. */
 #define _GNU_SOURCE /* dladdr */
 #include "attn/cuda/cupti/library.h"
-#include "attn/cuda/cupti/metrics.h"
+#include "attn/cuda/cupti/library.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -16,7 +16,8 @@
 static char         why[400];
 static CuptiLibrary the_library;
 
-const char *cupti_why(void)
+/* The reason after a function returned other than 0. */
+static const char *cupti_why(void)
 {
     return why;
 }
@@ -188,6 +189,9 @@ static const char *source(void)
     return text;
 }
 
+static int events_mark(int index);
+static int events_between(int from, int to, double *ms);
+
 const DeviceProfiler *device_profiler(void)
 {
     static const DeviceProfiler profiler = {
@@ -226,7 +230,7 @@ static int failed(cudaError_t code)
     return code == cudaSuccess ? 0 : cupti_refuse("cudaEvent: %s", cudaGetErrorString(code));
 }
 
-int events_mark(int index)
+static int events_mark(int index)
 {
     if (index < 0 || index >= DEVICE_MARKS)
         return cupti_refuse("more than %d marks", DEVICE_MARKS);
@@ -237,7 +241,7 @@ int events_mark(int index)
     return failed((cudaError_t)device_settle()); /* the host continues between calls */
 }
 
-int events_between(int from, int to, double *ms)
+static int events_between(int from, int to, double *ms)
 {
     float       passed = 0;
     cudaError_t code = cudaEventSynchronize(events[to]);

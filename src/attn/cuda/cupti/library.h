@@ -54,14 +54,13 @@ typedef struct CuptiLibrary {
 #undef X
 } CuptiLibrary;
 
-/* NULL: cupti_why() says what is missing.  Needs no GPU. */
+/* NULL: DeviceProfiler.why says what is missing.  Needs no GPU. */
 const CuptiLibrary *cupti_library(void);
 
-/* The reason after a function returned other than 0. */
-const char *cupti_why(void);
-int         cupti_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Reports what `call` returned, and what that means for counters or traces. */
-int         cupti_refused(const char *call, CUptiResult code);
+/* Sets the reason that DeviceProfiler.why gives; not 0. */
+int cupti_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same of what `call` returned, and what that means for counters or traces. */
+int cupti_refused(const char *call, CUptiResult code);
 /* Calls a function of CUPTI's with a parameter block; 0, or refused. */
 #define CUPTI_CALL(function, block) cupti_check(#function, cupti_library()->function(&(block)))
 static inline int cupti_check(const char *call, CUptiResult code)
@@ -76,10 +75,7 @@ static inline int cupti_check(const char *call, CUptiResult code)
 #define CUPTI_BLOCK_TO(type, name, last)                                                       \
     type##_Params name = { .structSize = CUPTI_PROFILER_STRUCT_SIZE(type##_Params, last) }
 
-/* ---- the tiers: profiling.h says what each does -------------------------------- */
-int events_mark(int index);
-int events_between(int from, int to, double *ms);
-
+/* ---- what DeviceProfiler calls (profiling.h) ------------------------------------ */
 int  trace_can(void);
 int  trace_begin(void);
 int  trace_enter(int region);
@@ -94,5 +90,8 @@ int counters_range_begin(int range);
 int counters_range_end(void);
 int counters_pass_end(bool *more);
 int counters_end(DeviceRange *out);
+
+/* DeviceProfiler.plan; needs no GPU. */
+int metrics_of_chip(const char *chip, DevicePlan *out);
 
 #endif

@@ -327,7 +327,8 @@ void gpu_toward(Run *r, const void *data, int64_t bytes)
         report_failure(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
 }
 
-void gpu_brought(Run *r, const void *data, int64_t bytes)
+/* Ops.toward: also waits for the move, unless the run is ahead of the device. */
+static void gpu_brought(Run *r, const void *data, int64_t bytes)
 {
     if (!data || !arena_holds(r->arena, data))
         return;
@@ -369,8 +370,7 @@ void gpu_fill_ops(Device *d)
         DeviceKind *k = &d->kinds[kind];
 
         *k = (DeviceKind){ .device = d, .arithmetic = (Arithmetic)kind,
-                           .ops = { .abi_version = OPS_ABI_VERSION, .name = d->api->name,
-                                    .memory = &d->memory, .wait = gpu_wait,
+                           .ops = { .name = d->api->name, .memory = &d->memory, .wait = gpu_wait,
                                     .toward = gpu_brought } };
 #define OP(name) k->ops.name = gpu_##name;
         GPU_OPS(OP)

@@ -120,8 +120,6 @@ void gpu_graph_begin(Device *device, GraphMode mode);
 
 /* Moves memory that the host wrote to the device ahead of a call. */
 void gpu_toward(Run *r, const void *data, int64_t bytes);
-/* Ops.toward: also waits for the move, unless the run is ahead of the device. */
-void gpu_brought(Run *r, const void *data, int64_t bytes);
 
 /* The tiles of a pattern that hold allowed cells, with the terms of in->cell_term, in rows of
  * `height` queries, in the run's arena; *cells: number of cells over all heads.  Counts as

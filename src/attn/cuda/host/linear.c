@@ -1,4 +1,4 @@
-/* linear.c -- features, linear attention and lambdas on the device; see attn/cpu/linear.c.
+/* linear.c -- features, linear attention and lambdas on the device; as attn/cpu/recurrent/linear.c.
  *
  *     S = sum_j fk_j^T v_j,  z = sum_j fk_j,  out_i = fq_i S / divisor(fq_i . z)
  *

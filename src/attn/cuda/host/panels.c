@@ -308,7 +308,6 @@ static void take_lines(Run *r, ScoreRows *at)
 }
 
 typedef struct RowJob {
-    Run             *run;
     const RowAttend *in;
     RowWeightsCall   weights;
     RowMixCall       mix;
@@ -393,7 +392,7 @@ void gpu_row_attend(Run *r, const RowAttend *in, RowResult *out)
 {
     ArenaMark mark = arena_mark(r->arena);
     int64_t   heads = out->out.shape[0];
-    RowJob    job = { .run = r, .in = in };
+    RowJob    job = { .in = in };
 
     job.weights = (RowWeightsCall){
         .at = { .all_heads = heads, .q = gpu_tensor(r, &in->q), .k = gpu_tensor(r, &in->k),

@@ -1,5 +1,5 @@
 // linear.cu -- attention through features, without its matrix products: sums, prefixes, masks, and
-// the division.  See attn/cpu/linear.c for the formulas.
+// the division.  See attn/cpu/recurrent/linear.c for the formulas.
 #include "attn/cuda/kernels/portable.cuh"
 #include "attn/cuda/kernels/team.cuh"
 

@@ -71,7 +71,6 @@ static void h2o_run(Run *r, const void *opaque)
     AttendInput   in = run_attend_input_allowed(r, p->scale);
     Left          left;
     Pattern      *held;
-    AttendResult  result;
 
     run_stage(r, "evict");
     op_wait(r, "the host keeps the caches");
@@ -84,13 +83,7 @@ static void h2o_run(Run *r, const void *opaque)
                                                   COMPONENT_OTHER);
     run_stage(r, "attend");
     held = held ? pattern_finish(r->arena, shape, held, false) : NULL;
-    result = op_attend(r, &in, held);
-    r->out = result.out;
-    view_pattern(r, held, true);
-    if (held)
-        view_meanings(r, held, kinds);
-    view_attention(r, held, &in, result.lse);
-    replay_offer_attend(r, &in, held);
+    run_attend_cells(r, &in, held, kinds);
     run_masses(r, &in, held);
     run_cache(r, &in, held, 0);
     run_last_row(r, held);

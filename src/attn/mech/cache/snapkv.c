@@ -78,7 +78,6 @@ static void snapkv_run(Run *r, const void *opaque)
     double       *pooled = run_alloc(r, s.sets * r->n, sizeof(*pooled));
     Tensor        kept;
     Pattern      *cells;
-    AttendResult  result;
 
     run_stage(r, "vote");
     op_wait(r, "the host adds up the votes");
@@ -96,13 +95,7 @@ static void snapkv_run(Run *r, const void *opaque)
     show(r, &s, votes, pooled, &kept);
     cells = run_last_rows(r, cells);
     run_stage(r, "attend");
-    result = op_attend(r, &in, cells);
-    r->out = result.out;
-    view_pattern(r, cells, true);
-    if (cells)
-        view_meanings(r, cells, kinds);
-    view_attention(r, cells, &in, result.lse);
-    replay_offer_attend(r, &in, cells);
+    run_attend_cells(r, &in, cells, kinds);
     run_masses(r, &in, cells);
     run_cache(r, &in, cells, 0);
     run_last_row(r, cells);

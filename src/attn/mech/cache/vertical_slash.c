@@ -73,7 +73,6 @@ static void vertical_slash_run(Run *r, const void *opaque)
     Lines         columns = lines_of(r, p->vertical, p->keep_first);
     Lines         diagonals = lines_of(r, p->slash, p->keep_recent);
     Pattern      *cells;
-    AttendResult  result;
 
     warn_of_rows(r, p);
     run_looks_ahead(r, "the lines are chosen by the last queries, as at the end of a prompt");
@@ -97,13 +96,7 @@ static void vertical_slash_run(Run *r, const void *opaque)
                                                       &diagonals.index), false);
     cells = run_last_rows(r, cells);
     run_stage(r, "attend");
-    result = op_attend(r, &in, cells);
-    r->out = result.out;
-    view_pattern(r, cells, true);
-    if (cells)
-        view_meanings(r, cells, kinds);
-    view_attention(r, cells, &in, result.lse);
-    replay_offer_attend(r, &in, cells);
+    run_attend_cells(r, &in, cells, kinds);
     run_masses(r, &in, cells);
 }
 

@@ -9,6 +9,7 @@
  * Every head chooses for itself.  The gate only selects: it is no factor of the output.
  */
 #include "attn/mech/chosen/chosen.h"
+#include "attn/ops/dense.h"
 #include "attn/run.h"
 
 typedef struct Params {
@@ -45,15 +46,6 @@ static Tensor block_means(Run *r, const Params *p, Tensor k)
                     mean);
     op_charge(r, FLOP_OVERHEAD, (double)tensor_count(&k));
     return mean;
-}
-
-/* f32, half the bytes: what a step of decoding reads of all blocks. */
-static Tensor rounded(Run *r, Tensor mean)
-{
-    Tensor near = run_tensor3(r, DT_F32, mean.shape[0], mean.shape[1], mean.shape[2]);
-
-    op_entries(r, mean, ENTRY_CAST, 0, near);
-    return near;
 }
 
 /* ---- views --------------------------------------------------------------------- */
@@ -144,7 +136,7 @@ static void moba_run(Run *r, const void *opaque)
     run_stage(r, "means");
     choice.mean = block_means(r, p, in.k);
     if (r->n < r->m)
-        choice.near = rounded(r, choice.mean);
+        choice.near = dense_rounded(r, choice.mean); /* half the bytes for a step of decoding */
     run_stage(r, "choose");
     chosen = op_choose(r, &choice);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)r->d * (chosen.seen - (double)(r->h * r->n)));

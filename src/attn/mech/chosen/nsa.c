@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "attn/mech/chosen/nsa.h"
+#include "attn/ops/dense.h"
 #include "attn/pattern/node.h"
 #include "attn/run.h"
 #include "core/rng.h"
@@ -153,14 +154,6 @@ static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *si
     return p->compress == COMPRESS_MEAN ? means_of(r, s, side->x) : products_of(r, s, side);
 }
 
-static Tensor in_float(Run *r, Tensor x)
-{
-    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
-
-    op_entries(r, x, ENTRY_CAST, 0, y);
-    return y;
-}
-
 /* FLOPs of one more compressed block. */
 static double block_flops(const Run *r, const Params *p)
 {
@@ -181,8 +174,8 @@ static AttendInput compress(Run *r, const Params *p, Nsa *a)
     if (!a->slots.ranges)
         return in;
     keys = compressed(r, p, &a->slots, &k);
-    in.k = in_float(r, keys);
-    in.v = in_float(r, compressed(r, p, &a->slots, &v));
+    in.k = dense_rounded(r, keys);
+    in.v = dense_rounded(r, compressed(r, p, &a->slots, &v));
     op_charge(r, FLOP_OVERHEAD, (double)a->slots.ranges * block_flops(r, p));
     op_wait(r, "the host selects blocks by the compressed keys");
     a->keys = soft_rows_of(r, &keys, a->in.scale, a->in.softcap);

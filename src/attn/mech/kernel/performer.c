@@ -295,7 +295,7 @@ static void count_guarded(Run *r, const Params *p, const LinearResult *result)
 }
 
 /* Keys whose every feature has sunk to eps: under the one maximum of all keys they
- * look alike, and the implicit matrix flattens (spec: warning b). */
+ * look alike, and the implicit matrix flattens. */
 static void count_flat(Run *r, const Params *p, const Tensor *fk)
 {
     int64_t keys = fk->shape[0] * fk->shape[1], f = fk->shape[2], flat = 0;

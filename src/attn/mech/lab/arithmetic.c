@@ -87,18 +87,12 @@ static void arithmetic_refuse(Run *r, const char *name, double x)
 /* f64 [h,1,cols]: the largest entry of each column, or of each row; sign -1: the least. */
 static Tensor arithmetic_largest(Run *r, Tensor x, bool rows, double sign)
 {
-    Tensor   turned = rows ? tensor_turned(x) : x;
-    Tensor   copy = run_tensor3(r, DT_F64, x.shape[0], turned.shape[1], turned.shape[2]);
-    Tensor   most = run_tensor3(r, DT_F64, x.shape[0], 1, turned.shape[2]);
-    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+    Tensor turned = rows ? tensor_turned(x) : x;
+    Tensor copy = run_tensor3(r, DT_F64, x.shape[0], turned.shape[1], turned.shape[2]);
+    Tensor most = run_tensor3(r, DT_F64, x.shape[0], 1, turned.shape[2]);
 
-    if (run_failed(r))
-        return most;
-    ends[0] = 0;
-    ends[1] = (int32_t)turned.shape[1];
     op_entries(r, turned, ENTRY_SCALE, sign, copy);
-    op_pool_windows(r, &(PoolWindows){ .x = copy, .first = ends, .end = ends + 1,
-                                       .kind = WINDOW_MAX }, most);
+    op_pool_rows(r, copy, 0, turned.shape[1], WINDOW_MAX, most);
     return most;
 }
 
@@ -260,18 +254,6 @@ double wide_cells(const Run *r)
     for (int64_t i = 0; i < r->n; i++)
         cells += (double)r->h * (double)wide_keys(r, i);
     return cells;
-}
-
-Pattern *wide_pattern(Run *r)
-{
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .causal = r->causal,
-                       .q_offset = r->q_offset };
-    Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, s, COMPONENT_OTHER);
-
-    all = all ? pattern_finish(r->arena, s, all, r->causal) : NULL;
-    if (!all)
-        run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
-    return all;
 }
 
 void wide_attend(Run *r, WideAttend *a, bool counted)

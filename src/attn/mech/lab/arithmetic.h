@@ -65,8 +65,6 @@ CodesSummary codes_summary(Run *r, const Codes *c);
  * quantiser makes of attention with this, cell by cell, without storing n x n.
  */
 
-typedef struct Run Run;
-
 typedef struct WideAttend {
     Tensor  q, k, v;      /* [h',n,d], [h',m,d], [h',m,e], f32 or f64 each */
     double  scale;
@@ -96,8 +94,6 @@ void wide_compare(Run *r, const Pattern *cells, WideSource got, WideSource refer
 /* Allowed cells summed over heads, counted row by row. */
 double wide_cells(const Run *r);
 int64_t wide_keys(const Run *r, int64_t i); /* that query i sees: the first so many */
-/* All cells of the run, or those its causal order allows. */
-Pattern *wide_pattern(Run *r);
 
 /* The largest |got - reference| over two tensors f64 of one shape, NaN where there is one;
  * and the Frobenius norm of the difference, relative to that of the reference. */

@@ -138,20 +138,14 @@ static double norm_of(Run *r, const Work *w, Tensor x, const Tensor *from)
 {
     ArenaMark mark = arena_mark(r->arena);
     Tensor    off = stack_tokens(r, &w->stack), sums = run_tensor3(r, DT_F64, 1, 1, x.shape[2]);
-    int32_t  *ends = run_alloc(r, 2, sizeof(*ends));
     double    sum = 0;
 
-    if (run_failed(r))
-        return 0;
-    ends[0] = 0;
-    ends[1] = (int32_t)x.shape[1];
     if (from)
         op_entries_of(r, x, *from, ENTRY_SUM, -1, off);
     op_entries_of(r, from ? off : x, from ? off : x, ENTRY_PRODUCT, 1, off);
-    op_pool_windows(r, &(PoolWindows){ .x = off, .first = ends, .end = ends + 1,
-                                       .kind = WINDOW_SUM }, sums);
+    op_pool_rows(r, off, 0, x.shape[1], WINDOW_SUM, sums);
     op_wait(r, "the host measures how much a head changes");
-    for (int64_t c = 0; c < x.shape[2]; c++)
+    for (int64_t c = 0; c < x.shape[2] && !run_failed(r); c++)
         sum += ((double *)sums.data)[c];
     arena_release(r->arena, mark);
     return sqrt(sum);

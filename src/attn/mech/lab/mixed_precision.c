@@ -49,7 +49,7 @@ typedef struct Mixed {
     RoundedAttend    attend;
     Run        *run;
     double      scale;
-    int64_t     h, n, m, d, e;
+    int64_t     h, n, d, e;
     WideAttend  exact;
     int64_t    *underflows; /* [h*n] weights lost to zero */
 } Mixed;
@@ -86,7 +86,7 @@ static void mixed_precision_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     precise_attend(s);
     if (run_wants_views(r))
-        precise_show(r, s, wide_pattern(r));
+        precise_show(r, s, run_allowed_cells(r));
 }
 
 /* ---- the stages ------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static Mixed *mixed_new(Run *r, const Params *p)
     if (!s)
         return NULL;
     *s = (Mixed){ .p = p, .format = precision_of((PrecisionFormat)p->format), .run = r,
-                  .scale = run_scale(r, p->scale), .h = r->h, .n = r->n, .m = r->m, .d = r->d,
+                  .scale = run_scale(r, p->scale), .h = r->h, .n = r->n, .d = r->d,
                   .e = r->e };
     s->attend = (RoundedAttend){ .format = (PrecisionFormat)p->format, .causal = r->causal,
                                  .offset = r->q_offset, .scale = p->scale_first ? 0 : s->scale,

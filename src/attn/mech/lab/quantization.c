@@ -141,7 +141,7 @@ static Tensor weight_matrix(Run *r, const Params *p)
 
 static void quant_show(Run *r, Quantised *s)
 {
-    const Pattern *cells = wide_pattern(r);
+    const Pattern *cells = run_allowed_cells(r);
 
     run_stage(r, "exact");
     s->exact = (WideAttend){ .q = r->q, .k = r->k, .v = r->v, .scale = s->got.scale };

@@ -35,7 +35,6 @@ static const Param params[] = {
 typedef struct Work {
     const Params    *p;
     Stack            stack;
-    const Precision *format;
     Tensor           one, two, branch; /* f64 [1,n,w] the streams, and what is added */
     Tensor           history;          /* f64 [L+1,2,n,w]; data NULL: not kept */
     Tensor           error, relative;  /* f64 [L+1,2] */
@@ -72,7 +71,7 @@ static Tensor run_plain(Run *r, Work *w, Tensor output);
 static void reversible_run(Run *r, const void *params_)
 {
     const Params *p = params_;
-    Work          w = { .p = p, .format = precision_of((PrecisionFormat)p->precision) };
+    Work          w = { .p = p };
 
     run_stage(r, "weights");
     w.stack = stack_open(r, &p->stack, reversible_width_of(r, p));

@@ -11,6 +11,29 @@
 const char *const stack_norms[] = { "pre", "none", NULL };
 const char *const stack_activations[] = { "relu", "gelu", NULL };
 
+/* Attention by any mechanism of the catalogue, inside another's run.
+ *
+ * A stack does not know which mechanism it is built around.  The inner run lives in the outer
+ * run's arena, under its memory limit, its threads and its seed.  Its charges go to the outer
+ * run's current stage, its closed form is added to the outer run's, and its error is the outer
+ * run's error.
+ */
+
+typedef struct InnerCall {
+    const Mechanism *mechanism;
+    Tensor q, k, v; /* f32 [h,n,d] */
+    Tensor x;       /* f32 [n,dm], the layer's input, for those that read it too */
+    Tensor out;     /* f32 [h,n,d], written */
+    bool   charge;  /* false: counted nowhere */
+    bool   measure; /* fill what follows; makes the inner run's views, charges the same */
+    int64_t cells;  /* of its connectivity, summed over heads; -1: it shows none */
+    int64_t written; /* numbers that its operations write besides the output */
+    int64_t used;   /* bytes of the arena in use at its end; filled always */
+} InnerCall;
+
+static bool inner_holds_cells(const Mechanism *m);
+static void inner_attend(Run *r, InnerCall *call);
+
 /* ---- sizes and weights ------------------------------------------------------ */
 
 static int64_t layers_of(Run *r, const StackParams *p)
@@ -82,14 +105,6 @@ Stack stack_open(Run *r, const StackParams *p, int64_t dm)
     s.ln2_gamma = stack_vector(r, z, "ln2_gamma", p->ln2_gamma, dm);
     s.ln2_beta = stack_vector(r, z, "ln2_beta", p->ln2_beta, dm);
     return s;
-}
-
-/* The weights of one layer: a matrix [1,in,out]. */
-static Tensor of_layer(Tensor w, int64_t layer)
-{
-    int64_t shape[3] = { 1, w.shape[1], w.shape[2] };
-
-    return tensor_of(DT_F32, 3, shape, tensor_f32(&w) + layer * shape[1] * shape[2]);
 }
 
 /* A vector of one layer, or absent. */
@@ -185,9 +200,9 @@ void stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context)
         return;
     y = stack_normed(r, s, x, vector_of(&s->ln1_gamma, layer), vector_of(&s->ln1_beta, layer));
     call.measure = run_wants_views(r) && !s->measured;
-    call.q = heads_of(r, s, y, of_layer(s->wq, layer));
-    call.k = heads_of(r, s, y, of_layer(s->wk, layer));
-    call.v = heads_of(r, s, y, of_layer(s->wv, layer));
+    call.q = heads_of(r, s, y, tensor_plane(s->wq, layer));
+    call.k = heads_of(r, s, y, tensor_plane(s->wk, layer));
+    call.v = heads_of(r, s, y, tensor_plane(s->wv, layer));
     call.out = run_tensor3(r, DT_F32, h, n, dh);
     call.x = narrowed(r, y);
     inner_attend(r, &call);
@@ -205,7 +220,7 @@ void stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context)
 void stack_project(Run *r, Stack *s, int64_t layer, Tensor context, Tensor y)
 {
     if (!run_failed(r))
-        multiply(r, s, context, of_layer(s->wo, layer), y);
+        multiply(r, s, context, tensor_plane(s->wo, layer), y);
 }
 
 void stack_attend(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
@@ -241,9 +256,9 @@ void stack_ffn(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
     normal = stack_normed(r, s, x, vector_of(&s->ln2_gamma, layer), vector_of(&s->ln2_beta, layer));
     hidden = run_tensor3(r, DT_F64, 1, n, f);
     active = s->shape.gelu && s->keep ? run_tensor3(r, DT_F64, 1, n, f) : hidden;
-    multiply(r, s, normal, of_layer(s->w1, layer), hidden);
+    multiply(r, s, normal, tensor_plane(s->w1, layer), hidden);
     stack_activate(r, s, vector_of(&s->b1, layer), hidden, active);
-    multiply(r, s, active, of_layer(s->w2, layer), y);
+    multiply(r, s, active, tensor_plane(s->w2, layer), y);
     if (bias.data)
         op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
     op_charge(r, charge_of(s), (double)n * (double)dm);
@@ -355,7 +370,8 @@ const Mechanism *inner_find(Run *r, const char *name, const char *id)
     return NULL;
 }
 
-bool inner_holds_cells(const Mechanism *m)
+/* Whether it holds a weight for every cell of its connectivity, in its plain form. */
+static bool inner_holds_cells(const Mechanism *m)
 {
     return !(m->classes & (CLASS_KR | CLASS_LR));
 }
@@ -436,7 +452,7 @@ static void stack_take(Run *r, Run *inner, InnerCall *call)
     r->computed |= inner->computed;
 }
 
-void inner_attend(Run *r, InnerCall *call)
+static void inner_attend(Run *r, InnerCall *call)
 {
     RunSpec     spec = r->spec;
     Assignments given = { 0 };

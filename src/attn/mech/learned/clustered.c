@@ -87,11 +87,6 @@ static void read_clustered_weights(const View *view, int64_t head, int64_t i, in
         out[x] = (float)exp(query_clusters_score(s, head, c, start + x * step) - z);
 }
 
-static void clustered_check(Run *r, const void *opaque)
-{
-    query_clusters_check(r, opaque);
-}
-
 static Flops clustered_flops(Run *r, const void *opaque)
 {
     double cells = (double)(r->h * query_clusters_count(r, opaque)) * (double)r->m;
@@ -149,7 +144,7 @@ const Mechanism mech_clustered = {
     .size = "n_clusters",
     .params = clustered_params,
     .params_size = sizeof(QueryClusterParams),
-    .check = clustered_check,
+    .check = query_clusters_check,
     .run = clustered_run,
     .flops = clustered_flops,
     .flops_bound = true,
@@ -503,11 +498,6 @@ static void read_improved_weights(const View *view, int64_t head, int64_t i, int
     }
 }
 
-static void clustered_improved_check(Run *r, const void *opaque)
-{
-    query_clusters_check(r, opaque);
-}
-
 static Flops clustered_improved_flops(Run *r, const void *opaque)
 {
     double h = (double)r->h, c = (double)query_clusters_count(r, opaque), m = (double)r->m;
@@ -590,7 +580,7 @@ const Mechanism mech_clustered_improved = {
     .size = "topk",
     .params = improved_params,
     .params_size = sizeof(QueryClusterParams),
-    .check = clustered_improved_check,
+    .check = query_clusters_check,
     .run = clustered_improved_run,
     .flops = clustered_improved_flops,
     .decode = improved_decode,

@@ -9,6 +9,8 @@
 #include "attn/run/view.h"
 #include "core/tensor.h"
 
+typedef struct Run Run;
+
 typedef struct Partition {
     int64_t h, n, clusters;
     Tensor  cluster; /* i32 [h,n] of each token */
@@ -22,8 +24,6 @@ Partition partition_of(Run *r, Tensor cluster, int64_t clusters);
 void partition_show(Run *r, const Partition *p);
 
 /* How evenly tokens are spread over groups, as bars and in words. */
-
-typedef struct Run Run;
 
 /* Puts bars beside a view of membership (rows are groups, columns tokens): the size of each
  * group, i32 [planes,groups], and in how many groups a token is, i32 [planes,tokens], where
@@ -79,8 +79,6 @@ Tensor lsh_codes(Run *r, Tensor x, Tensor planes, bool bias);
  * (op_nearest_codes).
  * Everything is exact, so nothing here depends on threads or machine.
  */
-
-typedef struct Run Run;
 
 /* Moves each centre to the majority of its members' bits: a bit is set iff more than
  * half of them have it.  A centre without members stays.  False: none moved. */

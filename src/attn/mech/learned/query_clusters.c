@@ -56,9 +56,10 @@ static void check_indices(Run *r, const QueryClusterParams *p)
     }
 }
 
-void query_clusters_check(Run *r, const QueryClusterParams *p)
+void query_clusters_check(Run *r, const void *params)
 {
-    int64_t bits = bit_count(r, p);
+    const QueryClusterParams *p = params;
+    int64_t                   bits = bit_count(r, p);
 
     if (bits < 1 || bits > QUERY_CLUSTER_MAX_BITS)
         run_fail(r, ERR_PARAM, "%s: parameter planes: found %lld planes, but a hash has 1 to %d "

@@ -65,8 +65,8 @@ typedef struct QueryClusters {
     double   *z;       /* [h*C] log-sum-exp of a cluster's scores; only with views */
 } QueryClusters;
 
-/* Without run_check's errors the clusters cannot be made. */
-void query_clusters_check(Run *r, const QueryClusterParams *p);
+/* A Mechanism.check, of QueryClusterParams: fails the run where the clusters cannot be made. */
+void query_clusters_check(Run *r, const void *params);
 QueryClusters *query_clusters_new(Run *r, const QueryClusterParams *p);
 
 /* A group of the clusters that have queries, which all see all keys; the result's row x

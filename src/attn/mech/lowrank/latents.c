@@ -37,14 +37,6 @@ static Tensor latents_beside(Run *r, Tensor v, Tensor k)
     return y;
 }
 
-static Tensor latents_columns_of(Run *r, Tensor x, int64_t first, int64_t count)
-{
-    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], count);
-
-    op_entries(r, tensor_columns(x, first, count), ENTRY_CAST, 0, y);
-    return y;
-}
-
 /* ---- logits in double --------------------------------------------------------- */
 
 /* The reader's logits.  The scale multiplies the side with fewer rows, or k if it is f64. */
@@ -109,8 +101,8 @@ static LatentRead collect_exactly(Run *r, const AttendInput *given, Tensor more)
     in.v = latents_beside(r, in.v, more);
     read = latents_read_exactly(r, &in, false, 0);
     both = read.out;
-    read.out = latents_columns_of(r, both, 0, given->v.shape[2]);
-    read.more = latents_columns_of(r, both, given->v.shape[2], more.shape[2]);
+    read.out = dense_columns(r, both, 0, given->v.shape[2]);
+    read.more = dense_columns(r, both, given->v.shape[2], more.shape[2]);
     return read;
 }
 
@@ -205,11 +197,6 @@ Tensor latents_weights(Run *r, const LatentRead *read)
     return logit_weights(r, &read->in, read->lse);
 }
 
-Tensor latents_turned(Run *r, Tensor x)
-{
-    return dense_turned(r, x);
-}
-
 /* ---- there and back ------------------------------------------------------------ */
 
 static void show_nested(Run *r, const Nested *s, const LatentRead *in, const LatentRead *out,
@@ -225,7 +212,7 @@ static void show_nested(Run *r, const Nested *s, const LatentRead *in, const Lat
     right = latents_weights(r, in);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, left, "query", s->latent);
     implicit_connectivity(r, cells);
-    implicit_weights(r, (Implicit){ .left = left, .right = latents_turned(r, right) },
+    implicit_weights(r, (Implicit){ .left = left, .right = dense_turned(r, right) },
                      VIEW_WEIGHTS, cells);
     view_stage(r, s->pack, -1);
     implicit_factor(r, "factor_right", VIEW_WEIGHTS, right, s->latent, "key");

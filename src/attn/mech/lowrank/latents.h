@@ -1,5 +1,5 @@
 /* attn/mech/lowrank/latents.h -- attention through a small set of latents: Luna, Set
- * Transformer, Perceiver.
+ * Transformer, Perceiver; Linformer and Nystromformer read their summaries so, too.
  *
  *     pack     A_in  = softmax(scale P K^T)        [l,m]   the latents read the tokens
  *     unpack   A_out = softmax(scale Q Y^T)        [n,l]   the tokens read the latents
@@ -48,8 +48,5 @@ typedef struct Nested {
 } Nested;
 void  latents_nested(Run *r, const Nested *s);
 Flops latents_nested_flops(const Run *r, int64_t latents, bool with_keys);
-
-/* x [h,a,b] with its last axes turned. */
-Tensor latents_turned(Run *r, Tensor x);
 
 #endif

@@ -206,7 +206,7 @@ static void linformer_show(Run *r, const Linformer *l, const LatentRead *read)
     show_projections(r, l);
     view_stage(r, NULL, -1);
     implicit_connectivity(r, cells);
-    weights = implicit_weights(r, (Implicit){ .left = p, .right = latents_turned(r, l->f) },
+    weights = implicit_weights(r, (Implicit){ .left = p, .right = dense_turned(r, l->f) },
                                VIEW_SIGNED, cells);
     if (left && l->e_drawn)
         left->origin = implicit_origin(r);

@@ -93,14 +93,6 @@ static int64_t rope_of(const Params *p)
 
 /* ---- the latent -------------------------------------------------------------------- */
 
-static Tensor columns_of(Run *r, Tensor x, int64_t first, int64_t count)
-{
-    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], count);
-
-    op_entries(r, tensor_columns(x, first, count), ENTRY_CAST, 0, y);
-    return y;
-}
-
 /* The matrix x [1,rows,heads width + ..] from column `first` on as heads [heads,rows,width]. */
 static Tensor heads_of(Tensor x, int64_t first, int64_t heads, int64_t width)
 {
@@ -134,8 +126,8 @@ static void take(Run *r, const Params *p, Latent *l)
         return;
     l->r = layer_given(r, "k_rope", p->k_rope, 2, (int64_t[]){ r->m, l->rope });
     l->r = tensor_with_rank(l->r, 3);
-    l->q_rope = columns_of(r, r->q, width, l->rope);
-    l->q = columns_of(r, r->q, 0, width);
+    l->q_rope = dense_columns(r, r->q, width, l->rope);
+    l->q = dense_columns(r, r->q, 0, width);
     turn(r, l);
 }
 

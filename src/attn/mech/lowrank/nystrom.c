@@ -84,7 +84,6 @@ typedef struct Nystrom {
 static int64_t landmark_count(const Run *r, const Params *p);
 static bool shortcut(const Run *r, const Params *p);
 static void attend_plainly(Run *r, const Params *p, Nystrom *s);
-static Tensor nystrom_turned(Run *r, Tensor f);
 static void landmarks(Run *r, const Params *p, Nystrom *s);
 static Tensor means(Run *r, Tensor x, int64_t count);
 static Tensor factor(Run *r, Tensor q, Tensor k, double scale);
@@ -163,12 +162,6 @@ static void attend_plainly(Run *r, const Params *p, Nystrom *s)
     result = op_logit_attend(r, &s->in);
     r->out = result.out;
     s->lse = result.lse;
-}
-
-/* F3 by keys, as the reader of the weights wants it. */
-static Tensor nystrom_turned(Run *r, Tensor f)
-{
-    return f.dtype == DT_F32 ? latents_turned(r, f) : dense_turned(r, f);
 }
 
 /* ---- landmarks and the three factors ---------------------------------------- */
@@ -285,15 +278,9 @@ static void nystrom_start(Run *r, PinvProducts *p)
 /* f64 [h,1,L] of a [h,L,L]. */
 static Tensor column_sums(Run *r, Tensor a)
 {
-    Tensor   sums = run_tensor3(r, DT_F64, a.shape[0], 1, a.shape[2]);
-    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+    Tensor sums = run_tensor3(r, DT_F64, a.shape[0], 1, a.shape[2]);
 
-    if (run_failed(r))
-        return sums;
-    ends[0] = 0;
-    ends[1] = (int32_t)a.shape[1];
-    op_pool_windows(r, &(PoolWindows){ .x = a, .first = ends, .end = ends + 1, .kind = WINDOW_SUM },
-                    sums);
+    op_pool_rows(r, a, 0, a.shape[1], WINDOW_SUM, sums);
     return sums;
 }
 
@@ -490,7 +477,7 @@ static void nystrom_show(Run *r, const Params *p, Nystrom *s)
     set_apart(r, s, implicit_factor(r, "factor_right", VIEW_WEIGHTS, s->f3, "landmark", "key"),
               false, true);
     set_apart(r, s,
-              implicit_weights(r, (Implicit){ .left = s->f1z, .right = nystrom_turned(r, s->f3),
+              implicit_weights(r, (Implicit){ .left = s->f1z, .right = dense_turned(r, s->f3),
                                                     .band = s->band }, VIEW_SIGNED, cells),
               true, true);
     if (!s->band.data)

@@ -201,7 +201,7 @@ static void show_causal(Run *r, const Causal *c)
     g = dense_rounded(r, c->g);
     op_entries(r, c->memory, ENTRY_DIVIDE, (double)r->n, c->memory);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, a, "query", "slot");
-    implicit_factor(r, "factor_right", VIEW_WEIGHTS, latents_turned(r, g), "slot", "key");
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, dense_turned(r, g), "slot", "key");
     view_tensor(r, "memory", VIEW_VECTORS, c->memory, "slot", "component");
     implicit_connectivity(r, cells);
     implicit_weights(r, (Implicit){ .left = a, .right = g, .divisor = age }, VIEW_WEIGHTS, cells);

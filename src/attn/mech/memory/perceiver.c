@@ -12,6 +12,7 @@
  * (Jaegle et al. 2021, section 3; Perceiver IO 2107.14795; Hawthorne et al. 2022, 2202.07765.)
  */
 #include "attn/mech/lowrank/latents.h"
+#include "attn/ops/dense.h"
 #include "attn/ops/weights.h"
 #include "attn/run.h"
 
@@ -166,7 +167,7 @@ static void perceiver_show(Run *r, const Params *p, const Sight *sight, Tensor z
         implicit_factor(r, "factor_left", VIEW_WEIGHTS, left, "query", "latent");
         if (!p->residual)
             implicit_weights(r, (Implicit){ .left = left,
-                                            .right = latents_turned(r, sight->chain) },
+                                            .right = dense_turned(r, sight->chain) },
                              VIEW_WEIGHTS, cells);
     } else if (!p->residual) {
         implicit_factor(r, "weights", VIEW_WEIGHTS, sight->chain, "latent", "key");

@@ -48,7 +48,6 @@ static const Param params[] = {
 
 static void etc_gather(Run *r, const Params *p, AttentionPart *parts);
 static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput tokens);
-static Tensor etc_given_or(Run *r, const char *name, Tensor given, Tensor ordinary);
 static AttendInput seen_by(Run *r, Tensor q, Tensor raw_q, Tensor k, Tensor v, AttendInput tokens);
 static Pattern *global_rows(Run *r, const Params *p);
 static PatternShape etc_shape_of(const Run *r, int64_t rows, int64_t cols);
@@ -94,8 +93,8 @@ static void etc_gather(Run *r, const Params *p, AttentionPart *parts)
     Tensor      v = run_param(r, "v_global", p->v_global, DT_F32, 3, size, init);
 
     run_stage(r, "gather");
-    parts[0].in = seen_by(r, tokens.q, tokens.raw_q, etc_given_or(r, "k_l2g", p->k_l2g, k),
-                          etc_given_or(r, "v_l2g", p->v_l2g, v), tokens);
+    parts[0].in = seen_by(r, tokens.q, tokens.raw_q, extra_tokens_given(r, "k_l2g", p->k_l2g, k),
+                          extra_tokens_given(r, "v_l2g", p->v_l2g, v), tokens);
     parts[1].in = parts[0].in;
     parts[1].in.q = parts[1].in.raw_q = q;
     if (p->k_l2g.data || p->v_l2g.data || p->k_g2l.data || p->v_g2l.data)
@@ -111,16 +110,8 @@ static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput token
     if (!p->k_g2l.data && !p->v_g2l.data)
         return tokens;
     none.shape[1] = 0;
-    return run_attend_input_of(r, none, etc_given_or(r, "k_g2l", p->k_g2l, r->k),
-                               etc_given_or(r, "v_g2l", p->v_g2l, r->v), p->scale, NULL);
-}
-
-/* The given tensor [h,rows,.], or its default. */
-static Tensor etc_given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
-{
-    int64_t shape[3] = { r->h, ordinary.shape[1], ordinary.shape[2] };
-
-    return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
+    return run_attend_input_of(r, none, extra_tokens_given(r, "k_g2l", p->k_g2l, r->k),
+                               extra_tokens_given(r, "v_g2l", p->v_g2l, r->v), p->scale, NULL);
 }
 
 /* Keys and values of one kind of row: [globals, tokens]. */

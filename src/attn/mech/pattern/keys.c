@@ -101,7 +101,14 @@ double dilated_window_cells(const Run *r, int64_t window, IndexList dilation)
     return cells;
 }
 
-/* [extra, tokens] and back; see keys.h. */
+/* ---- extra tokens --------------------------------------------------------- */
+
+Tensor extra_tokens_given(Run *r, const char *name, Tensor given, Tensor ordinary)
+{
+    int64_t shape[3] = { r->h, ordinary.shape[1], ordinary.shape[2] };
+
+    return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
+}
 
 Tensor extra_tokens_stack(Run *r, Tensor extra, Tensor tokens)
 {
@@ -171,7 +178,7 @@ void extra_tokens_split(Run *r, Tensor all, int64_t g, const char *view, const c
         view_tensor(r, view, VIEW_VECTORS, extra_tokens_rows(r, all, 0, g), rows, "value");
 }
 
-/* Slots; see keys.h. */
+/* ---- slots ------------------------------------------------------------------ */
 
 static int64_t keys_floor_div(int64_t a, int64_t b) /* b > 0 */
 {
@@ -183,7 +190,8 @@ int64_t slots_count(const Slots *s)
     return s->lead + s->ranges * s->per;
 }
 
-int64_t slots_range(const Slots *s, int64_t slot)
+/* The range of a slot past the lead. */
+static int64_t slots_range(const Slots *s, int64_t slot)
 {
     return (slot - s->lead) / s->per;
 }

@@ -38,6 +38,9 @@ double dilated_window_cells(const Run *r, int64_t window, IndexList dilation);
  * view.
  */
 
+/* Projections of their own, for extra tokens or for rows that see all: the given tensor, of the
+ * shape of `ordinary` with the run's heads; or `ordinary`. */
+Tensor extra_tokens_given(Run *r, const char *name, Tensor given, Tensor ordinary);
 /* [extra, tokens] of every head: [h,g+n,w] from [h',g,w] and [h'',n,w]; a tensor with fewer heads
  * than the run is shared. */
 Tensor extra_tokens_stack(Run *r, Tensor extra, Tensor tokens);
@@ -81,7 +84,6 @@ typedef struct Slots {
 } Slots;
 
 int64_t slots_count(const Slots *s);
-int64_t slots_range(const Slots *s, int64_t slot); /* of a slot past the lead */
 int64_t slots_start(const Slots *s, int64_t slot); /* its first token */
 int64_t slots_end(const Slots *s, int64_t slot);   /* one past its last */
 int64_t slots_tokens(const Slots *s); /* sum of the lengths of the ranges */

@@ -42,7 +42,6 @@ static bool has_projections(const Params *p);
 static void attend_in_two(Run *r, const Params *p, AttentionPart *parts, Pattern *cells,
                           const uint8_t *flags);
 static AttendInput global_input(Run *r, const Params *p);
-static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary);
 static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from);
 static Tensor longformer_listed(Run *r, const uint8_t *flags);
 
@@ -131,17 +130,11 @@ static void attend_in_two(Run *r, const Params *p, AttentionPart *parts, Pattern
 
 static AttendInput global_input(Run *r, const Params *p)
 {
-    Tensor q = run_for_each_head(r, given_or(r, "q_global", p->q_global, r->q));
+    Tensor q = run_for_each_head(r, extra_tokens_given(r, "q_global", p->q_global, r->q));
 
-    return run_attend_input_of(r, q, given_or(r, "k_global", p->k_global, r->k),
-                               given_or(r, "v_global", p->v_global, r->v), p->scale, NULL);
-}
-
-static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
-{
-    int64_t shape[3] = { r->h, ordinary.shape[1], ordinary.shape[2] };
-
-    return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
+    return run_attend_input_of(r, q, extra_tokens_given(r, "k_global", p->k_global, r->k),
+                               extra_tokens_given(r, "v_global", p->v_global, r->v), p->scale,
+                               NULL);
 }
 
 static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from)

@@ -70,15 +70,10 @@ static void natten_run(Run *r, const void *opaque)
 
 static void attend_cells(Run *r, const Params *p, const Pattern *cells)
 {
-    AttendInput  in = run_attend_input_within(r, p->scale, cells);
-    AttendResult result;
+    AttendInput in = run_attend_input_within(r, p->scale, cells);
 
     run_stage(r, "attend");
-    result = op_attend(r, &in, cells);
-    r->out = result.out;
-    view_pattern(r, cells, true);
-    view_attention(r, cells, &in, result.lse);
-    replay_offer_attend(r, &in, cells);
+    run_attend_cells(r, &in, cells, NULL);
     run_masses(r, &in, cells);
     run_last_row(r, cells);
 }

@@ -118,15 +118,9 @@ static PatternShape star_shape_of(const Run *r, const Params *p)
 /* [h,1,w]: the mean of the tokens [h',n,w]. */
 static Tensor mean_of(Run *r, Tensor tokens)
 {
-    Tensor   out = run_tensor3(r, DT_F32, r->h, 1, tokens.shape[2]);
-    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+    Tensor out = run_tensor3(r, DT_F32, r->h, 1, tokens.shape[2]);
 
-    if (run_failed(r))
-        return out;
-    ends[0] = 0;
-    ends[1] = (int32_t)tokens.shape[1];
-    op_pool_windows(r, &(PoolWindows){ .x = tokens, .first = ends, .end = ends + 1,
-                                       .kind = WINDOW_MEAN }, out);
+    op_pool_rows(r, tokens, 0, tokens.shape[1], WINDOW_MEAN, out);
     return out;
 }
 

@@ -1,5 +1,5 @@
 /* attn/mech/recurrent/recurrent.h -- what the recurrent mechanisms share: parameters, gates,
- * output norm, views and figures (spec: recent_recurrent.md, "Rules used by all entries").
+ * output norm, views and figures.
  *
  * A mechanism of this family makes gates and keys, calls op_state_attend with them, and gives the
  * same StateAttend to recurrent_finish, which norms the output and shows the state:
@@ -70,8 +70,8 @@ typedef enum GateRange { GATE_SHARE, GATE_TWO, GATE_STEP } GateRange;
 /* The given tensor as f64 [h',n,max(1, channels)]; data NULL: not given.  channels 0: it has one
  * number a token.  An entry outside the range is an error. */
 Tensor recurrent_given(Run *r, const char *name, Tensor given, int64_t channels, GateRange range);
-/* f64 [h,n,max(1, channels)] of u W: weight [h',du] or [h',du,channels], drawn as the
- * spec's gate weights.  Charges 2 du + 4 an entry: what follows (bias, sigmoid, ...) is in the
+/* f64 [h,n,max(1, channels)] of u W: weight [h',du] or [h',du,channels], drawn
+ * N(0, 1/(4 du)).  Charges 2 du + 4 an entry: what follows (bias, sigmoid, ...) is in the
  * 4. */
 Tensor recurrent_logits(Run *r, const RecurrentInput *in, const char *name, Tensor weight,
                         int64_t channels);

@@ -421,14 +421,6 @@ static void activate(Run *r, const Experts *s, Tensor hidden, Tensor gate, Tenso
         op_entries_of(r, hidden, gate, ENTRY_PRODUCT, 1, hidden);
 }
 
-/* An expert's slice of weights [experts,a,b] as [1,a,b]. */
-static Tensor slice_of(Tensor weights, int64_t expert)
-{
-    int64_t shape[3] = { 1, weights.shape[1], weights.shape[2] };
-
-    return tensor_of(DT_F32, 3, shape, tensor_f32(&weights) + expert * shape[1] * shape[2]);
-}
-
 static Tensor experts_row_of(const Tensor *bias, int64_t expert)
 {
     return bias->data ? tensor_of(DT_F32, 1, &bias->shape[1],
@@ -451,17 +443,17 @@ static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64
     Tensor x = gather(r, s, first, count), gate = none, bias, y;
     Tensor hidden = run_tensor3(r, DT_F32, 1, count, s->ff);
 
-    op_gemm(r, x, false, slice_of(s->w1, expert), false, 1, 0, hidden, FLOP_OVERHEAD);
+    op_gemm(r, x, false, tensor_plane(s->w1, expert), false, 1, 0, hidden, FLOP_OVERHEAD);
     if (s->p->gated) {
         gate = run_tensor3(r, DT_F32, 1, count, s->ff);
-        op_gemm(r, x, false, slice_of(s->w_gate, expert), false, 1, 0, gate, FLOP_OVERHEAD);
+        op_gemm(r, x, false, tensor_plane(s->w_gate, expert), false, 1, 0, gate, FLOP_OVERHEAD);
     }
     if (run_failed(r))
         return;
     activate(r, s, hidden, gate, experts_row_of(&s->b1, expert));
     y = tensor_of(DT_F32, 3, (int64_t[]){ 1, count, s->dm },
                   tensor_f32(&s->y) + first * s->dm);
-    op_gemm(r, hidden, false, slice_of(s->w2, expert), false, 1, 0, y, FLOP_OVERHEAD);
+    op_gemm(r, hidden, false, tensor_plane(s->w2, expert), false, 1, 0, y, FLOP_OVERHEAD);
     bias = experts_row_of(&s->b2, expert);
     if (bias.data)
         op_entries_of(r, y, bias, ENTRY_SUM, 1, y);

@@ -1,8 +1,7 @@
 /* attn/mech/routing/experts.h -- mixtures of experts: which token goes to which expert.
  *
  * The switch, gshard, glam and st-moe layers differ in their defaults and in
- * how many experts a token has; the algorithm is one (spec learned.md, "Mixture
- * of experts"):
+ * how many experts a token has; the algorithm is one:
  *
  *     p = softmax(x W_r + b_r)                        router, in double
  *     e_1 = argmax p, e_2 = argmax of the others      choices
@@ -36,7 +35,7 @@ typedef struct ExpertParams {
     Tensor  router_w, router_b, w1, b1, w_gate, w2, b2, jitter_noise, second_uniform;
 } ExpertParams;
 
-/* Rows of a mechanism's table, in the order of the spec. */
+/* Rows of a mechanism's table of parameters. */
 #define EXPERT_PARAMS_SIZES(factor)                                                            \
     PARAM_INT(ExpertParams, n_experts, 8, 1, 1e6, "experts; files decide when given"),     \
     PARAM_INT(ExpertParams, d_ff, PARAM_AUTO, 1, INT32_MAX,                              \

@@ -118,15 +118,9 @@ static void experts_soften(Run *r, const Experts *s, Tensor rows, Tensor lse)
 /* mass += the sums of the probabilities of tokens [at, end) of the tile. */
 static void add_mass(Run *r, Routing *t, Tensor rows, int64_t at, int64_t end)
 {
-    Tensor   sums = run_tensor3(r, DT_F64, 1, 1, t->s->experts);
-    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+    Tensor sums = run_tensor3(r, DT_F64, 1, 1, t->s->experts);
 
-    if (run_failed(r))
-        return;
-    ends[0] = (int32_t)at;
-    ends[1] = (int32_t)end;
-    op_pool_windows(r, &(PoolWindows){ .x = rows, .first = ends, .end = ends + 1,
-                                       .kind = WINDOW_SUM }, sums);
+    op_pool_rows(r, rows, at, end, WINDOW_SUM, sums);
     op_wait(r, "the host adds up what experts were chosen for");
     for (int64_t e = 0; e < t->s->experts && !run_failed(r); e++)
         t->mass[e] += ((double *)sums.data)[e];

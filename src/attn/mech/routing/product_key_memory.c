@@ -389,14 +389,8 @@ static void read_values(Run *r, const Memory *s)
 
 static SumLists lists_of(Run *r, const Memory *s)
 {
-    int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
-
-    run_prepare(r, true);
-    for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
-        start[i] = i * s->heads * s->knn;
-    op_toward(r, start, (s->n + 1) * (int64_t)sizeof(*start));
-    run_prepare(r, false);
-    return (SumLists){ .x = tensor_with_rank(s->values, 3), .start = start,
+    return (SumLists){ .x = tensor_with_rank(s->values, 3),
+                       .start = sum_lists_even(r, s->n, s->heads * s->knn),
                        .entry = by_token(r, s, s->slot).data,
                        .weight = by_token(r, s, s->weight).data, .heads = 1, .n = s->n };
 }

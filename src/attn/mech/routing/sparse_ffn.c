@@ -109,24 +109,12 @@ static Tensor units_on(Run *r, const Units *s)
     return index;
 }
 
-/* [n+1]: where the list of active units of each token begins. */
-static const int64_t *starts(Run *r, const Units *s)
-{
-    int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
-
-    run_prepare(r, true);
-    for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
-        start[i] = i * s->blocks;
-    op_toward(r, start, (s->n + 1) * (int64_t)sizeof(*start));
-    run_prepare(r, false);
-    return start;
-}
-
 static void sparse_compute(Run *r, Units *s)
 {
     Tensor   index = units_on(r, s), value;
-    SumLists in = { .x = tensor_with_rank(s->layer.w2, 3), .start = starts(r, s),
-                    .entry = index.data, .heads = 1, .n = s->n };
+    SumLists in = { .x = tensor_with_rank(s->layer.w2, 3),
+                    .start = sum_lists_even(r, s->n, s->blocks), .entry = index.data,
+                    .heads = 1, .n = s->n };
 
     value = op_pair_dots(r, tensor_with_rank(r->x, 3),
                          tensor_of(DT_F32, 3, (int64_t[]){ 1, s->units, s->dm }, s->turned), index);

@@ -41,8 +41,6 @@ void sparse_ffn(Run *r, const SparseFfn *layer);
  *     conv(z)[i,s] = b + sum_(a<L, c<W) z[i + a - (L-1), s + c - (W-1)/2] K[a,c]
  */
 
-typedef struct Run Run;
-
 /* [1,n,S*M] of x [1,n,dm]; D [S,dm], E [dm,M], b [S*M] or absent.  Charges n S dm (2 M + 1)
  * to overhead: parameters are saved, not multiplications. */
 Tensor factored_dense(Run *r, Tensor x, Tensor d, Tensor e, Tensor b);
