@@ -1,4 +1,4 @@
-/* machine.c -- the processor, what is left to this process, and the work of others; see machine.h. */
+/* machine.c -- the processor, what is left of it, and the work of others; see machine.h. */
 #include <math.h>
 #include <sched.h>
 #include <stdbool.h>
