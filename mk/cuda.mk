@@ -100,8 +100,9 @@ endif
 comma := ,
 emulated_objects := $(kernels:src/%.cu=$(BUILD)/tests/emulated/%.o) \
                     $(patsubst tests/emulated/%.cc,$(BUILD)/tests/emulated/%.o,$(wildcard tests/emulated/*.cc))
-# A product and a sum become one operation, as nvcc makes them, where this machine has that.
-contracted := $(if $(shell grep -m1 -ow fma /proc/cpuinfo 2>/dev/null),-mfma)
+# A product and a sum become one operation, as nvcc makes them, where this machine has that: on ARM always.
+contracted := $(if $(filter x86_64% i386% i686%,$(shell $(CXX) -dumpmachine 2>/dev/null)),$(if \
+              $(shell grep -m1 -ow fma /proc/cpuinfo 2>/dev/null),-mfma))
 EMULATED_FLAGS = -std=c++17 -g -O2 -fPIC -fvisibility=hidden -DDEVICE_EMULATED -Isrc -Itests/emulated \
                  -Wall -Wno-unknown-pragmas $(contracted) $(if $(SANITIZE),-fno-omit-frame-pointer) $(COVERED_KERNELS)
 # The kernels are what a sanitizer is to look at, not what runs them; that tells it what it cannot see.

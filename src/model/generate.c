@@ -74,6 +74,9 @@ static void barrier_wait(Barrier *b)
 #if defined(__x86_64__)
         else
             __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        else
+            __asm__ volatile("yield");
 #endif
 }
 

@@ -19,7 +19,9 @@
 
 #include "attn/cpu/blas.h"
 #include "attn/cpu/simd/kernel.h"
+#include "core/text.h"
 #include "core/threads.h"
+#include "profile/machine.h"
 #include "profile/measure.h"
 #include "profile/record.h"
 
@@ -49,21 +51,15 @@ const char *environment_commit(void)
 void environment_cpu(char *text, size_t size)
 {
     struct utsname system = { 0 };
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char  line[512], *value = NULL;
+    FILE          *file = fopen("/proc/cpuinfo", "re");
 
-    while (file && !value && fgets(line, sizeof(line), file))
-        if (!strncmp(line, "model name", 10))
-            value = strchr(line, ':');
-    if (file)
+    *text = '\0';
+    if (file) {
+        machine_cpu(file, text, size);
         fclose(file);
-    if (value) {
-        value += 1 + strspn(value + 1, " \t");
-        value[strcspn(value, "\n")] = '\0';
     }
-    if (!value && uname(&system) == 0)
-        value = system.machine;
-    snprintf(text, size, "%s", value ? value : "unknown");
+    if (!*text)
+        snprintf(text, size, "%s", uname(&system) == 0 ? system.machine : "unknown");
 }
 
 /* Of the kernels that run; 3: AVX-512, 2: AVX2, 1: older; 0: not x86. */
@@ -78,10 +74,14 @@ static int cpu_level(void)
 #endif
 }
 
+/* The vectors of the kernels that run; NULL: not known. */
 static const char *cpu_vectors(int level)
 {
     static const char *const names[] = { NULL, "before AVX2", "AVX2", "AVX-512" };
 
+#if defined(__aarch64__)
+    return "NEON";
+#endif
     return names[level];
 }
 
@@ -177,6 +177,21 @@ const char *environment_blas_warning(void)
     return NULL;
 }
 
+const char *environment_blas_fit(char *text, size_t size)
+{
+    const char *core = blas_text("openblas_get_corename"), *warning = environment_blas_warning();
+
+    if (warning)
+        return warning;
+    core = core ? core : "an unknown core";
+    if (cpu_level() > 0)
+        snprintf(text, size, "fits this CPU (%s)", core);
+    else
+        snprintf(text, size, "runs its kernels for %s; whether it has better ones for this CPU is "
+                 "not known", core);
+    return text;
+}
+
 /* ---- as JSON ---------------------------------------------------------------- */
 
 static void kernel_item(Json *j)
@@ -224,8 +239,6 @@ void environment_json(Json *out)
 #include <cpuid.h>
 #endif
 #include <linux/perf_event.h>
-
-typedef enum Counted { COUNT_CYCLES, COUNT_INSTRUCTIONS, COUNT_MISSES, COUNT_FLOPS } Counted;
 
 typedef struct Event {
     Counted  counted;
@@ -377,6 +390,34 @@ Counters *counters_open(char *why, size_t size)
     free(c);
     explain(reason, why, size);
     return NULL;
+}
+
+void counters_words(unsigned counted, char *text, size_t size)
+{
+    static const char *const names[] = {
+        [COUNT_CYCLES] = "cycles",
+        [COUNT_INSTRUCTIONS] = "instructions",
+        [COUNT_MISSES] = "misses",
+        [COUNT_FLOPS] = "hardware FLOPs",
+    };
+    Text words = { 0 };
+
+    for (int wanted = 1; wanted >= 0; wanted--)
+        for (int kind = 0, found = 0; kind <= COUNT_FLOPS; kind++)
+            if ((int)(counted >> kind & 1) == wanted)
+                text_addf(&words, "%s%s", found++ ? ", " : wanted ? "reads " : "; without ",
+                          names[kind]);
+    snprintf(text, size, "%s", text_str(&words));
+    text_free(&words);
+}
+
+unsigned counters_counted(const Counters *c)
+{
+    unsigned counted = 0;
+
+    for (int i = 0; i < c->count; i++)
+        counted |= 1u << c->opened[i].counted;
+    return counted;
 }
 
 void counters_close(Counters *c)

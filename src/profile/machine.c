@@ -1,4 +1,4 @@
-/* machine.c -- what the machine leaves to this process, and the work of others; see machine.h. */
+/* machine.c -- the processor, what is left of it, and the work of others; see machine.h. */
 #include <math.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -12,6 +12,68 @@
 #include "profile/machine.h"
 #include "profile/measure.h"
 #include "profile/memory.h"
+
+/* ---- the processor --------------------------------------------------------------- */
+
+static const struct {
+    unsigned    maker, part;
+    const char *name;
+} cores[] = {
+#define CORE(maker, part, name) { maker, part, name },
+#include "profile/arm_cores.def"
+#undef CORE
+};
+
+static void name_core(unsigned maker, unsigned part, char *name, size_t size)
+{
+    for (size_t i = 0; i < sizeof(cores) / sizeof(*cores); i++)
+        if (cores[i].maker == maker && cores[i].part == part) {
+            snprintf(name, size, "%s", cores[i].name);
+            return;
+        }
+    snprintf(name, size, "ARM core 0x%03x of implementer 0x%02x", part, maker);
+}
+
+/* The names of a machine with cores of several kinds stand beside each other, each once. */
+static void add_core(const char *name, char *text, size_t size)
+{
+    size_t length = strlen(text);
+
+    if (!strstr(text, name))
+        snprintf(text + length, size - length, "%s%s", length ? " + " : "", name);
+}
+
+/* What follows "KEY : " on a line of /proc/cpuinfo; NULL: another key's. */
+static const char *value_of(const char *line, const char *key)
+{
+    size_t      length = strlen(key);
+    const char *colon = strncmp(line, key, length) ? NULL : line + length;
+
+    colon = colon ? colon + strspn(colon, " \t") : NULL;
+    return colon && *colon == ':' ? colon + 1 + strspn(colon + 1, " \t") : NULL;
+}
+
+void machine_cpu(FILE *cpuinfo, char *text, size_t size)
+{
+    char        line[512], name[80];
+    const char *value;
+    unsigned    maker = 0;
+
+    *text = '\0';
+    while (fgets(line, sizeof(line), cpuinfo)) {
+        line[strcspn(line, "\n")] = '\0';
+        if ((value = value_of(line, "model name")) && *value) {
+            snprintf(text, size, "%s", value);
+            return;
+        }
+        if ((value = value_of(line, "CPU implementer")))
+            maker = (unsigned)strtoul(value, NULL, 0);
+        if ((value = value_of(line, "CPU part"))) {
+            name_core(maker, (unsigned)strtoul(value, NULL, 0), name, sizeof(name));
+            add_core(name, text, size);
+        }
+    }
+}
 
 /* ---- limits -------------------------------------------------------------------- */
 

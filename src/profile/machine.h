@@ -1,4 +1,5 @@
-/* profile/machine.h -- what the machine leaves to this process: memory and processors.
+/* profile/machine.h -- the machine's processor, and what it leaves to this process: memory and
+ * processors.
  *
  * A control group may allow less than the machine has (core/groups.h).
  */
@@ -7,6 +8,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+
+/* The processor's name by a text as /proc/cpuinfo: its model's or, where the cores have numbers
+ * instead (ARM), that of each kind of core, as "ARM Neoverse-V2".  "": it names none. */
+void machine_cpu(FILE *cpuinfo, char *text, size_t size);
 
 /* Bytes that this process may have: of the machine, or of its control group where that is less. */
 int64_t machine_memory(void);

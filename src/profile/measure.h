@@ -109,6 +109,13 @@ void      counters_start(Counters *counters);
 void counters_stop(Counters *counters, HardwareCounts *out);
 void counters_close(Counters *counters);
 
+/* What there is a counter of: not every processor has one of each. */
+typedef enum Counted { COUNT_CYCLES, COUNT_INSTRUCTIONS, COUNT_MISSES, COUNT_FLOPS } Counted;
+
+unsigned counters_counted(const Counters *counters); /* bit c: Counted c */
+/* Such bits in words: what is read, and what is not. */
+void     counters_words(unsigned counted, char *text, size_t size);
+
 /* For tests: one raw reading (value, enabled, running: perf_event_open(2)) scaled; not
  * valid when the event never ran. */
 Number counter_scaled(const uint64_t reading[3]);

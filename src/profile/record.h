@@ -194,10 +194,13 @@ void record_kernels_text(const Record *record, int width, int most, Text *out);
 void environment_json(Json *out);
 /* `git describe` of the tree that the program was built from; "": it was no clone. */
 const char *environment_commit(void);
-/* "model name" of the first CPU, or the architecture where there is none. */
+/* The name of the CPU (machine_cpu), or the architecture where it has none. */
 void environment_cpu(char *text, size_t size);
 /* NULL, or a warning when OpenBLAS runs a kernel too old for this CPU. */
 const char *environment_blas_warning(void);
+/* The warning, or in `text` whose kernels OpenBLAS runs, and whether they fit: that is known of x86
+ * alone. */
+const char *environment_blas_fit(char *text, size_t size);
 /* Starts the program again where OpenBLAS must be loaded otherwise, and returns where that is not
  * needed or not possible.  Call it first in main.  An OpenBLAS that is older than the CPU runs the
  * kernels of an ancient one: unless OPENBLAS_CORETYPE is set, it gets the newest core that it has

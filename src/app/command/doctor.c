@@ -41,18 +41,19 @@ static void place_lines(Text *out)
     text_free(&path);
 }
 
-static void warning_lines(Session *s, Text *out)
+static void measuring_lines(Text *out)
 {
-    char        reason[96];
+    char        line[200];
     const char *why;
-    Counters   *counters = counters_open(reason, sizeof(reason));
+    Counters   *counters = counters_open(line, sizeof(line));
 
     text_addf(out, "measuring\n  heap hooks %s\n",
               heap_hooks_active(&why) ? "active: library workspaces count too" : why);
-    text_addf(out, "  counters   %s\n", counters ? "hardware FLOPs, cycles and misses are read"
-                                                   : reason);
+    if (counters)
+        counters_words(counters_counted(counters), line, sizeof(line));
+    text_addf(out, "  counters   %s\n", line);
     counters_close(counters);
-    text_addf(out, "  OpenBLAS   %s\n", session_warning(s) ? session_warning(s) : "fits this CPU");
+    text_addf(out, "  OpenBLAS   %s\n", environment_blas_fit(line, sizeof(line)));
 }
 
 /* Which profiler tiers this GPU has, and what the others lack. */
@@ -132,8 +133,8 @@ static void add_environment(Text *out, const char *json, const char *key)
 
 bool command_doctor(Session *s, const Call *call, Text *out, Error *err)
 {
-    static const char *const keys[] = { "\"cpu",      "\"cores",  "\"memory", "\"blas",
-                                        "\"compiler", "\"kernel", "\"version" };
+    static const char *const keys[] = { "\"cpu",      "\"vectors", "\"cores",  "\"memory",
+                                        "\"compiler", "\"kernel",  "\"version" };
     Text                     environment = { 0 };
     Json                     json = jsonw_to(call->values[OPT_JSON] ? out : &environment);
 
@@ -150,7 +151,7 @@ bool command_doctor(Session *s, const Call *call, Text *out, Error *err)
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
         add_environment(out, text_str(&environment), keys[i]);
     text_free(&environment);
-    warning_lines(s, out);
+    measuring_lines(out);
     gpu_lines(s, out);
     terminal_lines(call, out);
     place_lines(out);

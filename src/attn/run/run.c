@@ -537,7 +537,7 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
     }
     if (dtype == DT_I32)
         run_check_whole(r, name, &given);
-    return of_run(r, given, dtype);
+    return run_failed(r) ? want : of_run(r, given, dtype);
 }
 
 Tensor run_for_each_head(Run *r, Tensor t)

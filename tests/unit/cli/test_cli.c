@@ -230,7 +230,8 @@ TEST(reports_name_what_they_know)
 {
     static const char *const facts[] = {
         "\n  cpu        ", "\n  cores      ", "\n  memory     ", "\n  compiler   ",
-        "\n  kernel     Linux ", "\n  version    " ATTNSCOPE_VERSION "\n",
+        "\n  kernel     Linux ", "\n  version    " ATTNSCOPE_VERSION "\n", "\n  vectors    ",
+        "\n  counters   ", "\n  OpenBLAS   ",
     };
     char        paths[2][4400];
     const char *row;

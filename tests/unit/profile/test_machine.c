@@ -9,6 +9,43 @@
 #include "profile/machine.h"
 #include "profile/measure.h"
 
+/* ---- the processor's name --------------------------------------------------------- */
+
+/* As /proc/cpuinfo is: of x86, of ARM with one kind of core and with two, of none that is known. */
+TEST(a_processor_has_a_name_on_every_architecture)
+{
+    static const struct {
+        const char *cpuinfo, *name;
+    } all[] = {
+        { "processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9354\n\n"
+          "processor\t: 1\nmodel name\t: another\n", "AMD EPYC 9354" },
+        { "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd sve\n"
+          "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x0\n"
+          "CPU part\t: 0xd4f\nCPU revision\t: 0\n\nprocessor\t: 1\n"
+          "CPU implementer\t: 0x41\nCPU part\t: 0xd4f\n", "ARM Neoverse-V2" },
+        { "CPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nCPU implementer\t: 0x41\n"
+          "CPU part\t: 0xd0b\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n",
+          "ARM Cortex-A55 + ARM Cortex-A76" },
+        { "CPU implementer\t: 0xc0\nCPU part\t: 0xac3\n", "Ampere-1" },
+        { "CPU implementer\t: 0x61\nCPU part\t: 0x000\n", "ARM core 0x000 of implementer 0x61" },
+        { "model name\t:\nCPU implementer : 0x41\nCPU part : 0xd0c", "ARM Neoverse-N1" },
+        { "processor\t: 0\nmodel names\t: 3\n", "" },
+        { "", "" },
+    };
+    char name[64];
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        FILE *file = *all[i].cpuinfo ? fmemopen((char *)(uintptr_t)all[i].cpuinfo,
+                                                strlen(all[i].cpuinfo), "r")
+                                     : fopen("/dev/null", "r");
+
+        assert_non_null(file);
+        machine_cpu(file, name, sizeof(name));
+        fclose(file);
+        CHECK(!strcmp(name, all[i].name), "'%s', expected '%s'", name, all[i].name);
+    }
+}
+
 /* ---- a tree of groups ------------------------------------------------------------- */
 
 typedef struct Tree {

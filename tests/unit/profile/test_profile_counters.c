@@ -38,3 +38,23 @@ TEST(counters_count_or_say_why_not)
 }
 
 SUITE(NULL, NULL)
+
+/* ARM's have no counter of operations, virtual machines not all of the others. */
+TEST(words_say_what_is_counted_and_what_is_not)
+{
+    static const struct {
+        unsigned    counted;
+        const char *words;
+    } all[] = {
+        { 0xf, "reads cycles, instructions, misses, hardware FLOPs" },
+        { 1u << COUNT_CYCLES | 1u << COUNT_INSTRUCTIONS,
+          "reads cycles, instructions; without misses, hardware FLOPs" },
+        { 1u << COUNT_FLOPS, "reads hardware FLOPs; without cycles, instructions, misses" },
+    };
+    char words[96];
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        counters_words(all[i].counted, words, sizeof(words));
+        assert_string_equal(words, all[i].words);
+    }
+}

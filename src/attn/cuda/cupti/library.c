@@ -78,8 +78,13 @@ int cupti_refused(const char *call, CUptiResult code)
 /* On the loader's path, then in the folders of toolkits. */
 static void *open_cuda_library(const char *soname)
 {
+#if defined(__aarch64__)
+#define TARGET "sbsa-linux" /* NVIDIA's name of servers with ARM */
+#else
+#define TARGET "x86_64-linux"
+#endif
     static const char *const folders[] = { "lib64", "lib", "extras/CUPTI/lib64",
-                                           "targets/x86_64-linux/lib" };
+                                           "targets/" TARGET "/lib" };
     const char *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda" };
     char        path[1024];
     void       *found = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
