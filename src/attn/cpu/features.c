@@ -1,4 +1,4 @@
-/* features.c -- feature maps of kernel attention (spec: performer).
+/* features.c -- feature maps of kernel attention, of performer and rfa.
  *
  *     x' = input_scale x,  u_r = w_r . x',  s = |x'|^2 / 2
  *     positive    M^-1/2   (exp(u_r - s - c) + eps)
@@ -46,7 +46,7 @@ static double half_square(const FeatureRows *f, int64_t head, int64_t i)
     return sum * f->map->input_scale * f->map->input_scale / 2;
 }
 
-/* Feature maps of the vectors themselves, f = d (spec: linear).
+/* Feature maps of the vectors themselves, f = d, of linear.
  *
  *     elu             x + 1 for x >= 0, alpha (e^x - 1) + 1 below
  *     rectified       max(x, 0)
@@ -402,7 +402,7 @@ void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
 }
 
 /* Feature maps in double, for features whose sums cancel or span many magnitudes
- * (spec: linear, rfa; performer without a maximum).
+ * (linear, rfa; performer without a maximum).
  *
  *     x' = input_scale x, or x / (|x| + norm_eps);  y = W x';  s = |x'|^2 / 2
  *     positive      M^-1/2 (exp(y - s - c) + eps)

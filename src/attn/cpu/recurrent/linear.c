@@ -1,4 +1,4 @@
-/* linear.c -- attention through features (spec: linear, steps 2 to 5).
+/* linear.c -- attention through features.
  *
  *     S = sum_j fk_j^T v_j,  z = sum_j fk_j,  out_i = fq_i S / divisor(fq_i . z)
  *
