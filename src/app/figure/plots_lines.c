@@ -73,16 +73,13 @@ static bool add_largest(Plot *plot, const MemoryTimeline *line, bool heap, doubl
 static void add_stages(Plot *plot, const Record *r, double scale)
 {
     const MemoryTimeline *line = r->timeline;
-    const char           *before = "";
     int                   stage = -1;
 
     for (int i = 0; i < line->count; i++) {
         if (line->stage[i] == stage || line->stage[i] < 0 || line->stage[i] >= r->stage_count)
             continue;
         stage = line->stage[i];
-        plot_guide(plot, strcmp(before, r->stages[stage].name) ? r->stages[stage].name : "", true,
-                   i * line->step * scale);
-        before = r->stages[stage].name;
+        plot_guide(plot, r->stages[stage].name, true, i * line->step * scale);
     }
 }
 

@@ -210,6 +210,22 @@ TEST(memory_has_stages_and_largest)
     plot_free(plot);
 }
 
+/* A stage that runs again is named again, after itself too: no line is left for a guess. */
+TEST(every_start_of_a_stage_is_named)
+{
+    StageRecord    stages[] = { { .name = "hash" }, { .name = "attend" }, { .name = "attend" } };
+    MemoryTimeline line = { .step = 1e-3, .count = 4, .arena = { 0, 1024, 4096, 512 },
+                            .stage = { 0, 1, 1, 2 } };
+    Record         a = { .stages = stages, .stage_count = 3, .timeline = &line, .when = 5 };
+    const PlotSubject subject = { "a", &a };
+    Plot             *plot = plot_made(PLOT_TIMELINE, &subject, 1, NULL);
+
+    assert_int_equal(plot->guide_count, 3);
+    assert_string_equal(plot->guides[1].name, "attend");
+    assert_string_equal(plot->guides[2].name, "attend");
+    plot_free(plot);
+}
+
 TEST(several_memories_share_a_plot)
 {
     MemoryTimeline quick = { .step = 1e-5, .count = 10 }, slow = { .step = 1e-3, .count = 10 };
