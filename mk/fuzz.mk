@@ -7,6 +7,11 @@ HOURS     ?= 1
 FUZZ_CC   ?= clang
 FUZZ_BUILD = build/fuzz
 
+# No parser reaches the kernels, and clang takes minutes over them with its sanitizers.
+ifneq ($(findstring fuzzer,$(SANITIZE)),)
+$(BUILD)/obj/attn/cpu/simd/%.o: DEBUG_FLAGS = -DATTNSCOPE_DEBUG -DATTNSCOPE_SANITIZED
+endif
+
 $(BUILD)/tests/replay: tests/fuzz/replay.c $(fuzz_common) $(fuzz_headers) $(BUILD)/libattnscope.a
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  TEST  $@")
