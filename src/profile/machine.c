@@ -34,12 +34,25 @@ static void name_core(unsigned maker, unsigned part, char *name, size_t size)
     snprintf(name, size, "ARM core 0x%03x of implementer 0x%02x", part, maker);
 }
 
+/* Whether a text of names between " + " has this one. */
+static bool has_core(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = text; at; at = strstr(at, " + ")) {
+        at += at == text ? 0 : 3;
+        if (!strncmp(at, name, length) && (!at[length] || !strncmp(at + length, " + ", 3)))
+            return true;
+    }
+    return false;
+}
+
 /* The names of a machine with cores of several kinds stand beside each other, each once. */
 static void add_core(const char *name, char *text, size_t size)
 {
     size_t length = strlen(text);
 
-    if (!strstr(text, name))
+    if (!has_core(text, name))
         snprintf(text + length, size - length, "%s%s", length ? " + " : "", name);
 }
 

@@ -10,8 +10,8 @@
  *
  *     build/tests/bench/decode [rounds [threads [mechanism]]]
  *
- * FETCH=0 or 1 in the environment: whether loops fetch rows ahead (kernel_fetches), whatever the
- * processor.
+ * FETCH=0 or 1 in the environment: whether long runs of dots and mix_row fetch rows ahead
+ * (kernel_fetches), whatever the processor.
  */
 #include "attn/cpu/simd/kernel.h"
 #include "attn/run.h"

@@ -184,18 +184,22 @@ static void take_pass(const OneRow *o, int rows, int64_t head, int64_t slice, Li
     job->kernel->pass(&pass);
 }
 
+/* Nothing is added to scores or values. */
+static bool is_plain(const OneRow *o, const Worker *w)
+{
+    return !o->job->has_terms && !w->terms.value;
+}
+
 /* How many heads the worker takes in one pass. */
 static int rows_together(const OneRow *o, const Worker *w)
 {
-    return o->job->has_terms || w->terms.value || o->job->per_head ? 1 : PASS_ROWS;
+    return is_plain(o, w) && !o->job->per_head ? PASS_ROWS : 1;
 }
 
 /* Heads [first, end) of one head of k take `step` keys from place x of their lists on. */
 static void take_step(const OneRow *o, Worker *w, int64_t first, int64_t end, int64_t slice,
                       int64_t x, int64_t step, float *s)
 {
-    bool plain = !o->job->has_terms && !w->terms.value;
-
     for (int64_t head = first, rows; head < end; head += rows) {
         Listed l = listed(o, head, x, step);
 
@@ -203,7 +207,7 @@ static void take_step(const OneRow *o, Worker *w, int64_t first, int64_t end, in
         if (l.count <= 0)
             continue;
         w->cells += (double)(rows * l.count);
-        if (plain)
+        if (is_plain(o, w))
             take_pass(o, (int)rows, head, slice, l);
         else
             take_keys(o, w, head, slice, l, s);

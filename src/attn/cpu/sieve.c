@@ -200,16 +200,14 @@ static void split_query(const float *q, int64_t count, float *high, float *low)
 
     for (; c + 4 <= count; c += 4) {
         Four     x;
-        FourBits bits, above;
+        FourBits bits, above, below;
 
         memcpy(&x, q + c, sizeof(x));
-        memcpy(&bits, q + c, sizeof(bits));
-        above = x > 0;
-        bits &= above;
-        memcpy(high + c, &bits, sizeof(bits));
-        memcpy(&bits, q + c, sizeof(bits));
-        bits &= ~above;
-        memcpy(low + c, &bits, sizeof(bits));
+        bits = (FourBits)x;
+        above = bits & (x > 0);
+        below = bits & ~(x > 0);
+        memcpy(high + c, &above, sizeof(above));
+        memcpy(low + c, &below, sizeof(below));
     }
     for (; c < count; c++) {
         high[c] = q[c] > 0 ? q[c] : 0;

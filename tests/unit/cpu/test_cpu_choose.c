@@ -168,6 +168,24 @@ static void check_panel(const Kernel *kernel, Rng *rng, int64_t columns, int64_t
     }
 }
 
+/* Keys that a panel lacks are zeros, whatever was there: some among four columns, or whole fours. */
+TEST(a_panel_of_few_keys_ends_with_zeros)
+{
+    enum { SIZE = 11 };
+    float k[TILE_KEYS * SIZE], panel[SIZE * TILE_KEYS];
+    Rng   rng = { .seed = 9 };
+
+    rng_fill_normal(&rng, k, TILE_KEYS * SIZE, 1);
+    for (int64_t count = 0; count <= TILE_KEYS; count++) {
+        for (int x = 0; x < SIZE * TILE_KEYS; x++)
+            panel[x] = 7;
+        pack_panel(k, SIZE, count, SIZE, panel);
+        for (int64_t j = 0; j < TILE_KEYS; j++)
+            for (int64_t t = 0; t < SIZE; t++)
+                assert_true(panel[t * TILE_KEYS + j] == (j < count ? k[j * SIZE + t] : 0));
+    }
+}
+
 TEST(kernels_agree_with_plain_loops)
 {
     Rng    rng = { .seed = 5 };

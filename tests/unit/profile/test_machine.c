@@ -26,6 +26,9 @@ TEST(a_processor_has_a_name_on_every_architecture)
         { "CPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nCPU implementer\t: 0x41\n"
           "CPU part\t: 0xd0b\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n",
           "ARM Cortex-A55 + ARM Cortex-A76" },
+        { "CPU implementer\t: 0x41\nCPU part\t: 0xd4b\n\nCPU implementer\t: 0x41\n"
+          "CPU part\t: 0xd41\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd41\n",
+          "ARM Cortex-A78C + ARM Cortex-A78" },
         { "CPU implementer\t: 0xc0\nCPU part\t: 0xac3\n", "Ampere-1" },
         { "CPU implementer\t: 0x61\nCPU part\t: 0x000\n", "ARM core 0x000 of implementer 0x61" },
         { "model name\t:\nCPU implementer : 0x41\nCPU part : 0xd0c", "ARM Neoverse-N1" },

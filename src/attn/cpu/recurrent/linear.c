@@ -192,16 +192,13 @@ static void state_item(void *context, int64_t item, int worker)
 /* What the sums of a head's slices are multiplied by: exp(c' - c). */
 static void slice_factors(const Job *job, int64_t head, double factor[SLICES])
 {
-    const double *top = job->top + head * job->slices;
+    const double *top = job->under_top ? job->top + head * job->slices : NULL;
     double        c = -(double)INFINITY;
 
-    for (int64_t s = 0; s < job->slices; s++) {
-        factor[s] = 1;
-        if (job->under_top)
-            c = fmax(c, top[s]);
-    }
-    for (int64_t s = 0; s < job->slices && job->under_top; s++)
-        factor[s] = top[s] == c ? 1 : exp(top[s] - c);
+    for (int64_t s = 0; top && s < job->slices; s++)
+        c = fmax(c, top[s]);
+    for (int64_t s = 0; s < job->slices; s++)
+        factor[s] = !top || top[s] == c ? 1 : exp(top[s] - c);
 }
 
 /* What eps adds to every feature: this constant, for each key. */

@@ -7,9 +7,8 @@
 #define PASS_PAIR 2
 #define PASS_KEYS 64
 #define PASS_FETCHED LANES /* neighbours, which are fetched ahead */
-
-
-#define PASS_STRIP (4 * WIDTH) /* columns that are mixed at a time */
+#define PASS_VECS 4
+#define PASS_STRIP (PASS_VECS * WIDTH) /* columns that are mixed at a time */
 
 #define PLACES(x) x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7
 static const int32_t pass_places[PASS_KEYS] = { PLACES(0),  PLACES(8),  PLACES(16), PLACES(24),
@@ -107,62 +106,53 @@ INLINE float pass_soften(float *s, const int step, float *max, Vec *sum)
     return factor;
 }
 
-/* Columns of four vectors.  Of one row, every second key has sums of its own, so that products do
- * not wait for each other. */
-INLINE void pass_strip(const KeyPass *p, const int rows, float w[PASS_PAIR][PASS_KEYS],
-                       const float *v, const int32_t *keys, int64_t count, const bool fetch,
-                       const float *factor, float *acc)
+/* Columns of four vectors, of two rows. */
+INLINE void pass_strip(const KeyPass *p, float w[PASS_PAIR][PASS_KEYS], const float *v,
+                       const int32_t *keys, int64_t count, const bool fetch, const float *factor,
+                       float *acc)
 {
-    enum { VECTORS = PASS_STRIP / WIDTH };
-    Vec c[PASS_PAIR][VECTORS];
+    Vec c[PASS_PAIR][PASS_VECS];
 
-    UNROLL for (int x = 0; x < VECTORS; x++) {
-        c[0][x] = vec_mul(vec_splat(factor[0]), vec_load(acc + x * WIDTH));
-        c[1][x] = rows > 1 ? vec_mul(vec_splat(factor[1]), vec_load(acc + p->lda + x * WIDTH))
-                           : vec_splat(0.0f);
-    }
-    for (int64_t j = 0; j < count; j += 3 - rows) {
+    UNROLL for (int r = 0; r < PASS_PAIR; r++)
+        UNROLL for (int x = 0; x < PASS_VECS; x++)
+            c[r][x] = vec_mul(vec_splat(factor[r]), vec_load(acc + r * p->lda + x * WIDTH));
+    for (int64_t j = 0; j < count; j++) {
         const float *row = v + (int64_t)keys[j] * p->ldv;
-        bool         more = j + 1 < count;
-        const float *next = more ? v + (int64_t)keys[j + 1] * p->ldv : row;
-        Vec          a = vec_splat(w[0][j]);
-        Vec          b = vec_splat(rows > 1 ? w[1][j] : more ? w[0][j + 1] : 0.0f);
+        Vec          a = vec_splat(w[0][j]), b = vec_splat(w[1][j]);
 
-        UNROLL for (int x = 0; x < VECTORS; x++) {
+        UNROLL for (int x = 0; x < PASS_VECS; x++) {
             Vec now = vec_load(row + x * WIDTH);
 
             if (fetch)
                 __builtin_prefetch(row + x * WIDTH + AHEAD);
             c[0][x] = vec_fma(a, now, c[0][x]);
-            if (rows > 1)
-                c[1][x] = vec_fma(b, now, c[1][x]);
+            c[1][x] = vec_fma(b, now, c[1][x]);
         }
-        if (rows == 1 && more)
-            UNROLL for (int x = 0; x < VECTORS; x++) {
-                if (fetch)
-                    __builtin_prefetch(next + x * WIDTH + AHEAD);
-                c[1][x] = vec_fma(b, vec_load(next + x * WIDTH), c[1][x]);
-            }
     }
-    UNROLL for (int x = 0; x < VECTORS; x++) {
-        vec_store(acc + x * WIDTH, rows > 1 ? c[0][x] : vec_add(c[0][x], c[1][x]));
-        if (rows > 1)
-            vec_store(acc + p->lda + x * WIDTH, c[1][x]);
-    }
+    UNROLL for (int r = 0; r < PASS_PAIR; r++)
+        UNROLL for (int x = 0; x < PASS_VECS; x++)
+            vec_store(acc + r * p->lda + x * WIDTH, c[r][x]);
 }
 
-/* Whole strips of columns from `at` on; returns the first column that is left.  A row of its own
- * takes strips as row_mix does, so that a key's lines follow each other. */
+/* The same of one row: `vecs` vectors, as row_mix takes them. */
+INLINE void lone_strip(const KeyPass *p, const float *w, const float *v, const int32_t *keys,
+                       int64_t count, const int vecs, const bool fetch, float factor, float *acc)
+{
+    strip_mix_row(w, v, p->ldv, keys, count, vecs, ROW_SUMS / vecs, 0, fetch, factor, acc);
+}
+
+/* Whole strips of columns from `at` on; returns the first column that is left.  One row takes as
+ * many columns at a time as it can, so that a key's lines follow each other. */
 INLINE int64_t pass_strips(const KeyPass *p, const int rows, float w[PASS_PAIR][PASS_KEYS],
                            const float *v, const int32_t *keys, int64_t count, const bool fetch,
                            const float *factor, int64_t at)
 {
-    if (rows == 1)
-        for (; p->e - at >= ROW_STRIP; at += ROW_STRIP)
-            strip_mix_row(w[0], v + at, p->ldv, keys, count, ROW_VECS, ROW_SETS, 0, fetch,
-                          factor[0], p->acc + at);
+    for (; rows == 1 && p->e - at >= ROW_STRIP; at += ROW_STRIP)
+        lone_strip(p, w[0], v + at, keys, count, ROW_VECS, fetch, factor[0], p->acc + at);
+    for (; rows == 1 && p->e - at >= PASS_STRIP; at += PASS_STRIP)
+        lone_strip(p, w[0], v + at, keys, count, PASS_VECS, fetch, factor[0], p->acc + at);
     for (; p->e - at >= PASS_STRIP; at += PASS_STRIP)
-        pass_strip(p, rows, w, v + at, keys, count, fetch, factor, p->acc + at);
+        pass_strip(p, w, v + at, keys, count, fetch, factor, p->acc + at);
     return at;
 }
 
