@@ -392,7 +392,7 @@ Counters *counters_open(char *why, size_t size)
     return NULL;
 }
 
-void counters_words(unsigned counted, char *text, size_t size)
+static void add_kinds(Text *words, unsigned kinds, const char *lead)
 {
     static const char *const names[] = {
         [COUNT_CYCLES] = "cycles",
@@ -400,13 +400,20 @@ void counters_words(unsigned counted, char *text, size_t size)
         [COUNT_MISSES] = "misses",
         [COUNT_FLOPS] = "hardware FLOPs",
     };
+
+    for (int kind = 0; kind <= COUNT_FLOPS; kind++)
+        if (kinds >> kind & 1) {
+            text_addf(words, "%s%s", lead, names[kind]);
+            lead = ", ";
+        }
+}
+
+void counters_words(unsigned counted, char *text, size_t size)
+{
     Text words = { 0 };
 
-    for (int wanted = 1; wanted >= 0; wanted--)
-        for (int kind = 0, found = 0; kind <= COUNT_FLOPS; kind++)
-            if ((int)(counted >> kind & 1) == wanted)
-                text_addf(&words, "%s%s", found++ ? ", " : wanted ? "reads " : "; without ",
-                          names[kind]);
+    add_kinds(&words, counted, "reads ");
+    add_kinds(&words, ~counted, "; without ");
     snprintf(text, size, "%s", text_str(&words));
     text_free(&words);
 }
