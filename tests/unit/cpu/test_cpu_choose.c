@@ -168,7 +168,7 @@ static void check_panel(const Kernel *kernel, Rng *rng, int64_t columns, int64_t
     }
 }
 
-/* Keys that a panel lacks are zeros, whatever was there: some among four columns, or whole fours. */
+/* Keys that a panel lacks are zeros, whatever was there: some of four columns, or all four. */
 TEST(a_panel_of_few_keys_ends_with_zeros)
 {
     enum { SIZE = 11 };
