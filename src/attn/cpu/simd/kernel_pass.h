@@ -1,12 +1,13 @@
 /* kernel_pass.h -- the part of kernel_body.h where a few queries take the same keys in one pass.
  *
- * Some keys are scored, become weights and are mixed, two queries at a time, then the next ones.
+ * Some keys are scored, become weights and are mixed, four queries at a time, then the next ones.
  * Neighbours are few at a time and fetched ahead, because arithmetic on rows that are at hand
  * leaves the memory idle: the processor begins the next reads only as far as it looks ahead.
  */
-#define PASS_PAIR 2
+#define PASS_GROUP 4 /* queries at a time; two or one where fewer are left */
+#define PASS_PAIR 2  /* of them, whose values are mixed at a time */
 #define PASS_KEYS 64
-#define PASS_FETCHED LANES /* neighbours, which are fetched ahead */
+#define PASS_FEW (WIDTH < LANES ? 8 : LANES) /* neighbours, which are fetched ahead */
 #define PASS_VECS 4
 #define PASS_STRIP (PASS_VECS * WIDTH) /* columns that are mixed at a time */
 
@@ -16,7 +17,7 @@ static const int32_t pass_places[PASS_KEYS] = { PLACES(0),  PLACES(8),  PLACES(1
 
 /* Products of each query with keys [first, end) of four; fetch: prefetch what lies AHEAD. */
 INLINE void pass_products(const KeyPass *p, const int rows, const float *const key[4],
-                          const int first, const int end, const bool fetch, Vec sum[PASS_PAIR][4])
+                          const int first, const int end, const bool fetch, Vec sum[PASS_GROUP][4])
 {
     int64_t t = 0;
 
@@ -40,20 +41,24 @@ INLINE void pass_products(const KeyPass *p, const int rows, const float *const k
 }
 
 /* Scores of the first `count` of `keys`.  Fetched ahead, key after key, because the processor's own
- * prefetch follows lines in order, or with short vectors two keys for two rows, which read a query
- * once for both; else the lines of four keys in turns, whose reads do not wait for each other. */
+ * prefetch follows lines in order, or with short vectors two keys for more than one row, which read
+ * a query once for both; else the lines of four keys in turns, whose reads do not wait for each
+ * other, or of as many as sixteen registers have room for. */
 INLINE void pass_scores(const KeyPass *p, const int rows, const float *k, const int32_t *keys,
-                        int64_t count, const bool fetch, float *const s[PASS_PAIR])
+                        int64_t count, const bool fetch, float *const s[PASS_GROUP])
 {
-    const int together = fetch ? (WIDTH < LANES ? rows : 1) : 4;
+    const bool narrow = WIDTH < LANES;
+    const int  fetched = narrow && rows > 1 ? 2 : 1, listed = narrow && rows > PASS_PAIR ? 2 : 4;
+    const int  together = fetch ? fetched : listed;
 
     for (int64_t x = 0; x < count; x += 4) {
         const float *key[4];
-        Vec          sum[PASS_PAIR][4];
+        Vec          sum[PASS_GROUP][4];
 
         UNROLL for (int g = 0; g < 4; g++) {
             key[g] = k + (int64_t)keys[x + g < count ? x + g : x] * p->ldk;
-            sum[0][g] = sum[1][g] = vec_splat(0.0f);
+            UNROLL for (int r = 0; r < rows; r++)
+                sum[r][g] = vec_splat(0.0f);
         }
         UNROLL for (int g = 0; g < 4; g += together)
             pass_products(p, rows, key, g, g + together, fetch, sum);
@@ -73,9 +78,9 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
     KeyPass p = { .q = q, .ldk = ldk, .d = d };
 
     if (fetches(keys, count))
-        pass_scores(&p, 1, k, keys, count, true, (float *[PASS_PAIR]){ s });
+        pass_scores(&p, 1, k, keys, count, true, (float *[PASS_GROUP]){ s });
     else
-        pass_scores(&p, 1, k, keys, count, false, (float *[PASS_PAIR]){ s });
+        pass_scores(&p, 1, k, keys, count, false, (float *[PASS_GROUP]){ s });
 }
 
 /* A row's scores become weights of the largest so far, and join its sum; returns the factor of what
@@ -107,7 +112,7 @@ INLINE float pass_soften(float *s, const int step, float *max, Vec *sum)
 }
 
 /* Columns of four vectors, of two rows. */
-INLINE void pass_strip(const KeyPass *p, float w[PASS_PAIR][PASS_KEYS], const float *v,
+INLINE void pass_strip(const KeyPass *p, float (*w)[PASS_KEYS], const float *v,
                        const int32_t *keys, int64_t count, const bool fetch, const float *factor,
                        float *acc)
 {
@@ -143,7 +148,7 @@ INLINE void lone_strip(const KeyPass *p, const float *w, const float *v, const i
 
 /* Whole strips of columns from `at` on; returns the first column that is left.  One row takes as
  * many columns at a time as it can, so that a key's lines follow each other. */
-INLINE int64_t pass_strips(const KeyPass *p, const int rows, float w[PASS_PAIR][PASS_KEYS],
+INLINE int64_t pass_strips(const KeyPass *p, const int rows, float (*w)[PASS_KEYS],
                            const float *v, const int32_t *keys, int64_t count, const bool fetch,
                            const float *factor, int64_t at)
 {
@@ -152,11 +157,13 @@ INLINE int64_t pass_strips(const KeyPass *p, const int rows, float w[PASS_PAIR][
     for (; rows == 1 && p->e - at >= PASS_STRIP; at += PASS_STRIP)
         lone_strip(p, w[0], v + at, keys, count, PASS_VECS, fetch, factor[0], p->acc + at);
     for (; p->e - at >= PASS_STRIP; at += PASS_STRIP)
-        pass_strip(p, w, v + at, keys, count, fetch, factor, p->acc + at);
+        UNROLL for (int r = 0; r < rows; r += PASS_PAIR)
+            pass_strip(p, w + r, v + at, keys, count, fetch && r == 0, factor + r,
+                       p->acc + r * p->lda + at);
     return at;
 }
 
-INLINE void pass_mix(const KeyPass *p, const int rows, float w[PASS_PAIR][PASS_KEYS],
+INLINE void pass_mix(const KeyPass *p, const int rows, float (*w)[PASS_KEYS],
                      const float *v, const int32_t *keys, int64_t count, const bool fetch,
                      const float *factor)
 {
@@ -174,9 +181,9 @@ INLINE void pass_keys(const KeyPass *p, const int rows, const float *k, const fl
                       const int32_t *keys, int64_t count, const int step, const bool fetch,
                       Vec *sum)
 {
-    float s[PASS_PAIR][PASS_KEYS], factor[PASS_PAIR];
+    float s[PASS_GROUP][PASS_KEYS], factor[PASS_GROUP];
 
-    pass_scores(p, rows, k, keys, count, fetch, (float *[PASS_PAIR]){ s[0], s[1] });
+    pass_scores(p, rows, k, keys, count, fetch, (float *[PASS_GROUP]){ s[0], s[1], s[2], s[3] });
     for (int64_t x = count; x < step; x++) /* of no key */
         UNROLL for (int r = 0; r < rows; r++)
             s[r][x] = -INFINITY;
@@ -194,13 +201,6 @@ INLINE void pass_some(const KeyPass *p, const int rows, int64_t x, Vec *sum)
     pass_keys(p, rows, k, v, p->keys ? p->keys + x : pass_places, count, PASS_KEYS, false, sum);
 }
 
-/* PASS_FETCHED neighbours from x on, which need no list. */
-INLINE void pass_few(const KeyPass *p, const int rows, int64_t x, const bool fetch, Vec *sum)
-{
-    pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, PASS_FETCHED,
-              PASS_FETCHED, fetch, sum);
-}
-
 INLINE Vec vec_first(float x)
 {
     float lane[WIDTH] = { x };
@@ -208,74 +208,53 @@ INLINE Vec vec_first(float x)
     return vec_load(lane);
 }
 
-INLINE void pass_rows(const KeyPass *p, const int rows)
+/* Neighbours are `few` at a time, fetched ahead; the last ones, and listed keys, are PASS_KEYS. */
+INLINE void pass_rows(const KeyPass *p, const int rows, const int few)
 {
-    Vec     sum[PASS_PAIR];
+    Vec     sum[PASS_GROUP];
     int64_t x = 0;
 
     UNROLL for (int r = 0; r < rows; r++)
         sum[r] = vec_first(p->sum[r * p->ldm]);
-    for (; !p->keys && x + PASS_FETCHED <= p->count; x += PASS_FETCHED)
-        pass_few(p, rows, x, true, sum);
+    for (; !p->keys && x + few <= p->count; x += few)
+        pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, few, few, true,
+                  sum);
     for (; x < p->count; x += PASS_KEYS)
         pass_some(p, rows, x, sum);
     UNROLL for (int r = 0; r < rows; r++)
         p->sum[r * p->ldm] = vec_total(sum[r]);
 }
 
-/* Two rows from row r on, or the last one. */
-INLINE KeyPass pair_of(const KeyPass *p, int r)
+/* Two functions, because a compiler that joins them keeps more of *p in registers than the sums
+ * leave room for. */
+static TARGET __attribute__((noinline)) void pass_four(const KeyPass *p)
 {
-    KeyPass pair = *p;
-
-    pair.rows = p->rows - r < PASS_PAIR ? p->rows - r : PASS_PAIR;
-    pair.q += r * p->ldq;
-    pair.max += r * p->ldm;
-    pair.sum += r * p->ldm;
-    pair.acc += r * p->lda;
-    return pair;
+    pass_rows(p, PASS_GROUP, PASS_FEW);
 }
 
-/* The first pair fetches a step's keys; the others find them at hand. */
-INLINE void pairs_step(const KeyPass *pair, int pairs, int64_t x, Vec (*sum)[PASS_PAIR])
+/* Two rows take twice as many keys at a time: where values are the keys, as latents are, there
+ * is a stream less. */
+static TARGET __attribute__((noinline)) void pass_one_or_two(const KeyPass *p)
 {
-    pass_few(pair, PASS_PAIR, x, true, sum[0]);
-    for (int at = 1; at < pairs; at++)
-        if (pair[at].rows == 1)
-            pass_few(pair + at, 1, x, false, sum[at]);
-        else
-            pass_few(pair + at, PASS_PAIR, x, false, sum[at]);
-}
-
-static TARGET void pass_pairs(const KeyPass *p)
-{
-    KeyPass pair[PASS_ROWS / PASS_PAIR];
-    Vec     sum[PASS_ROWS / PASS_PAIR][PASS_PAIR];
-    int     pairs = 0;
-    int64_t x = 0;
-
-    for (int r = 0; r < p->rows; r++)
-        sum[r / PASS_PAIR][r % PASS_PAIR] = vec_first(p->sum[r * p->ldm]);
-    for (int r = 0; r < p->rows; r += PASS_PAIR)
-        pair[pairs++] = pair_of(p, r);
-    for (; !p->keys && x + PASS_FETCHED <= p->count; x += PASS_FETCHED)
-        pairs_step(pair, pairs, x, sum);
-    for (; x < p->count; x += PASS_KEYS)
-        for (int at = 0; at < pairs; at++)
-            if (pair[at].rows == 1)
-                pass_some(pair + at, 1, x, sum[at]);
-            else
-                pass_some(pair + at, PASS_PAIR, x, sum[at]);
-    for (int r = 0; r < p->rows; r++)
-        p->sum[r * p->ldm] = vec_total(sum[r / PASS_PAIR][r % PASS_PAIR]);
+    if (p->rows == 1)
+        pass_rows(p, 1, PASS_FEW);
+    else
+        pass_rows(p, PASS_PAIR, LANES);
 }
 
 static TARGET void key_pass(const KeyPass *p)
 {
-    if (p->rows == 1)
-        pass_rows(p, 1);
-    else if (p->rows == PASS_PAIR)
-        pass_rows(p, PASS_PAIR);
-    else
-        pass_pairs(p);
+    KeyPass group = *p;
+
+    for (int left = p->rows; left > 0; left -= group.rows) {
+        group.rows = left >= PASS_GROUP ? PASS_GROUP : left >= PASS_PAIR ? PASS_PAIR : 1;
+        if (group.rows == PASS_GROUP)
+            pass_four(&group);
+        else
+            pass_one_or_two(&group);
+        group.q += group.rows * p->ldq;
+        group.max += group.rows * p->ldm;
+        group.sum += group.rows * p->ldm;
+        group.acc += group.rows * p->lda;
+    }
 }
