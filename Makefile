@@ -34,8 +34,9 @@ have_packages := $(shell pkg-config --exists $(PACKAGES) 2>/dev/null && \
                  test -f $(FONT_DIR)/DejaVuSans.ttf && echo yes || echo no)
 # The Lua prompt can do without.
 EDIT := $(shell pkg-config --exists libedit 2>/dev/null && echo yes)
-# Two builds of a commit give the same bytes wherever they lie.
+# Two builds of a commit give the same bytes wherever they lie.  Objects are of a program and of a shared library.
 ALL_CFLAGS = -std=c11 -g '-fdebug-prefix-map=$(CURDIR)=.' $(OPTIMISE) -fno-math-errno -ffp-contract=off $(WARNINGS) \
+             -fPIC -fno-semantic-interposition \
              $(if $(filter 1,$(WERROR)),-Werror) $(DEBUG_FLAGS) -MMD -MP -pthread $(CFLAGS)
 ALL_CPPFLAGS = -D_GNU_SOURCE -DATTNSCOPE_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen \
                $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) \
@@ -95,7 +96,14 @@ $(BUILD)/config.txt: Makefile tools/configuration
 	$(Q)CUDA=$(CUDA) tools/configuration > $@.tmp && mv $@.tmp $@
 	@cat $@
 
-$(objects): | $(BUILD)/config.txt
+# Objects of other flags are made anew; with warnings as errors or without they are the same.
+.PHONY: flags
+$(BUILD)/flags: flags
+	@mkdir -p $(@D)
+	$(file >$@.tmp,$(filter-out -Werror,$(ALL_CPPFLAGS) $(ALL_CFLAGS)))
+	@if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
+
+$(objects): $(BUILD)/flags | $(BUILD)/config.txt
 
 $(BUILD)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -139,14 +147,21 @@ $(BUILD)/libattnscope.a: $(library) $(extra_objects)
 
 -include $(objects:.o=.d)
 
-# The same sources as a module of stock Lua; the interpreter brings liblua.
-$(BUILD)/attnscope.so: $(filter-out $(BUILD)/obj/ui/% $(BUILD)/obj/cli/%,$(library)) $(extra_objects)
+# The same objects as a module of stock Lua, but for files that ask where they run; the interpreter brings liblua.
+in_module := $(shell grep -rl --include='*.c' ATTNSCOPE_MODULE src)
+shared_objects = $(filter-out $(BUILD)/obj/ui/% $(BUILD)/obj/cli/% $(in_module:src/%.c=$(BUILD)/obj/%.o),$(library))
+module_objects = $(in_module:src/%.c=$(BUILD)/module/%.o)
+$(module_objects): $(BUILD)/module/%.o: src/%.c $(BUILD)/flags | $(BUILD)/config.txt
+	@mkdir -p $(@D)
+	@$(if $(filter 1,$(V)),,echo "  CC    $< (module)")
+	$(Q)$(CC) $(ALL_CPPFLAGS) -DATTNSCOPE_MODULE $(ALL_CFLAGS) -c $< -o $@
+-include $(module_objects:.o=.d)
+
+$(BUILD)/module/attnscope.so: $(shared_objects) $(module_objects) $(extra_objects)
 	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-Bsymbolic $^ $(filter-out -llua%,$(ALL_LDLIBS)) -o $@
 
-module: ## build/module/attnscope.so, for require "attnscope" in lua5.4
-	$(Q)$(MAKE) --no-print-directory BUILD=build/module CFLAGS='$(CFLAGS) -fPIC' \
-	    CPPFLAGS='$(CPPFLAGS) -DATTNSCOPE_MODULE' build/module/attnscope.so
+module: $(BUILD)/module/attnscope.so ## build/module/attnscope.so, for require "attnscope" in lua5.4
 
 # ---- tests ----------------------------------------------------------------------
 
@@ -183,7 +198,7 @@ deeper:
 # others on ARM than on x86; `undefined` leaves them alone.
 casts = -fsanitize=float-cast-overflow -fno-sanitize-recover=float-cast-overflow
 under_sanitizers = $(MAKE) --no-print-directory $(jobs) BUILD=build/sanitized SANITIZE=address,undefined OPTIMISE=-O1 \
-                   SHARED=1 CFLAGS='$(CFLAGS) -fPIC $(casts)'
+                   SHARED=1 CFLAGS='$(CFLAGS) $(casts)'
 
 asan: deeper ## the whole suite under the address and undefined-behaviour sanitizers
 	$(Q)$(under_sanitizers) test
@@ -205,8 +220,7 @@ raced = $(addprefix $(BUILD)/tests/test_,core progress missed app_reach input_ma
                                          profile_measure ui_actions)
 
 tsan: deeper ## the thread pool, the worker and the explorer under the thread sanitizer (KEYS=1500 of a monkey)
-	$(Q)$(MAKE) --no-print-directory $(jobs) BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 CUDA=0 SHARED=1 \
-	    CFLAGS='$(CFLAGS) -fPIC' raced
+	$(Q)$(MAKE) --no-print-directory $(jobs) BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 CUDA=0 SHARED=1 raced
 
 .PHONY: raced
 raced: $(BUILD)/attnscope $(raced)
@@ -260,14 +274,17 @@ ifndef CHECK
 endif
 	$(Q)CHECK='$(CHECK)' BASE='$(BASE)' tests/bench/history $(BUILD)/attnscope
 
+# CHECKED=build: of a build whose warnings were errors already (WERROR=1 make test).
+CHECKED ?= build/check
+
 check: ## layers, tables against files, documents fresh, warnings of gcc and clang as errors
 	$(Q)tools/check-layers
 	$(Q)tools/check-width
-	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 CUDA=0 all \
-	    build/check/bench-gpu build/check/bench-gpu-small
-	$(Q)for room in ui script; do tools/link-cycle build/check $$room 10 >/dev/null || exit 1; done
-	$(Q)tools/check-docs build/check/attnscope
-	$(Q)tools/check-warnings-clang "$(PACKAGES)"
+	$(Q)$(MAKE) --no-print-directory BUILD=$(CHECKED) WERROR=1 CUDA=0 all \
+	    $(CHECKED)/bench-gpu $(CHECKED)/bench-gpu-small
+	$(Q)for room in ui script; do tools/link-cycle $(CHECKED) $$room 10 >/dev/null || exit 1; done
+	$(Q)tools/check-docs $(CHECKED)/attnscope
+	$(Q)tools/check-warnings-clang $(CHECKED) "$(PACKAGES)"
 	$(Q)$(if $(NVCC),$(MAKE) --no-print-directory cuda)
 
 docs: all ## write docs/*.md, the man page and the Lua stubs from the tables
