@@ -535,11 +535,20 @@ static bool none_reads_input(const Call *call)
     return mechanisms_named(call) > 0;
 }
 
+/* The argument heads, not kv_heads. */
+static bool names_heads(const char *spec)
+{
+    for (const char *at = spec; (at = strstr(at, "heads=")); at++)
+        if (at > spec && at[-1] != '_')
+            return true;
+    return false;
+}
+
 int64_t call_heads(const Call *call, const char *spec)
 {
     char ids[IDS_MOST][48];
 
-    if (strncmp(spec, "synthetic:", strlen("synthetic:")) != 0 || strstr(spec, "heads="))
+    if (strncmp(spec, "synthetic:", strlen("synthetic:")) != 0 || names_heads(spec))
         return 0;
     for (int w = 0; w < call->word_count; w++)
         for (int i = mechanisms_of(call->words[w], ids); i > 0; i--) {

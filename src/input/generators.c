@@ -61,10 +61,10 @@ static int64_t draw_below(const Generation *g, const char *name, int64_t i, int6
 
 static void normal_fill(Generation *g, float *scratch)
 {
-    int64_t count = g->heads * g->n * g->d;
+    int64_t size = g->n * g->d, count = g->kv_heads * size;
 
     (void)scratch;
-    generate_normal(g->seed, "q", g->in->q.data, count, 1);
+    generate_normal(g->seed, "q", g->in->q.data, g->heads * size, 1);
     if (load_goes_on(g->choice, NULL))
         generate_normal(g->seed, "k", g->in->k.data, count, 1);
     if (load_goes_on(g->choice, NULL))

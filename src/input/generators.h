@@ -12,11 +12,11 @@
 /* The logit of a match that stands out in a sequence of a few words. */
 #define GENERATE_MATCH 6.0
 
-/* Sets the sizes and allocates q, k, v [heads,n,d]; checks the total, with x, against the limit
- * first. */
-bool generate_allocate(Input *in, int64_t heads, int64_t n, int64_t d, const InputChoice *choice,
-                       Error *err);
-/* x [n, heads * d]: the heads' values side by side. */
+/* Sets the sizes and allocates q [heads,n,d], k and v [kv_heads,n,d]; checks the total, with x,
+ * against the limit first. */
+bool generate_allocate(Input *in, int64_t heads, int64_t kv_heads, int64_t n, int64_t d,
+                       const InputChoice *choice, Error *err);
+/* x [n, heads * d]: the values that the heads see side by side. */
 bool generate_x(Input *in, const InputChoice *choice, Error *err);
 
 /* fn(context, item, worker) for all items, on all CPUs. */
@@ -62,6 +62,7 @@ typedef struct Generation {
     Input   *in;
     uint64_t seed;
     int64_t  n, d, heads;
+    int64_t  kv_heads; /* of k and v; heads unless the argument of that name is given */
     double   match;  /* logit of a full match */
     double   a, b;   /* the generator's own arguments */
     int32_t *table;  /* [n], when the generator's plan asked for one */

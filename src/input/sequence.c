@@ -20,6 +20,11 @@
 
 #define DEFAULT_D 32
 
+static int64_t heads_of(const InputChoice *choice)
+{
+    return choice->heads ? choice->heads : 1;
+}
+
 typedef struct TokenReader {
     const uint8_t *at, *end;
     bool           lines;
@@ -165,7 +170,7 @@ bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err)
         return error_set(err, ERR_DATA, "holds %lld tokens, so the first %lld cannot be taken",
                          (long long)n, (long long)choice->n);
     n = choice->n ? choice->n : n;
-    if (!generate_allocate(in, choice->heads ? choice->heads : 1, n,
+    if (!generate_allocate(in, heads_of(choice), heads_of(choice), n,
                            choice->d ? choice->d : DEFAULT_D, choice, err) ||
         !read_labels(in, bytes, n, err))
         return false;
@@ -430,7 +435,7 @@ bool load_image(Input *in, Mapped bytes, InputFormat format, const InputChoice *
                          (long long)n, (long long)take);
     if (n > load_limit(choice) / 3)
         return load_no_memory(err, "the pixels", n > INT64_MAX / 3 ? n : 3 * n, choice);
-    if (!generate_allocate(in, choice->heads ? choice->heads : 1, take,
+    if (!generate_allocate(in, heads_of(choice), heads_of(choice), take,
                            choice->d ? choice->d : DEFAULT_D, choice, err))
         return false;
     in->width = picture.width;

@@ -32,10 +32,11 @@ bool load_no_memory(Error *err, const char *what, int64_t bytes, const InputChoi
                      format_bytes(load_limit(choice), limit, sizeof(limit)));
 }
 
-bool generate_allocate(Input *in, int64_t heads, int64_t n, int64_t d, const InputChoice *choice,
-                       Error *err)
+bool generate_allocate(Input *in, int64_t heads, int64_t kv_heads, int64_t n, int64_t d,
+                       const InputChoice *choice, Error *err)
 {
-    int64_t shape[3] = { heads, n, d }, bytes = 4 * (heads > 1 ? 4 : 3);
+    int64_t shape[3] = { heads, n, d }, shared[3] = { kv_heads, n, d };
+    int64_t bytes = 4 * (heads > 1 ? 4 : 3);
 
     for (int i = 0; i < 3; i++)
         if (__builtin_mul_overflow(bytes, shape[i], &bytes))
@@ -46,8 +47,8 @@ bool generate_allocate(Input *in, int64_t heads, int64_t n, int64_t d, const Inp
     in->n = in->m = n;
     in->d = in->e = d;
     in->q = tensor_new(in->arena, DT_F32, 3, shape);
-    in->k = tensor_new(in->arena, DT_F32, 3, shape);
-    in->v = tensor_new(in->arena, DT_F32, 3, shape);
+    in->k = tensor_new(in->arena, DT_F32, 3, shared);
+    in->v = tensor_new(in->arena, DT_F32, 3, shared);
     return (in->q.data && in->k.data && in->v.data) ||
            load_no_memory(err, "q, k, v and x", bytes, choice);
 }
@@ -55,6 +56,7 @@ bool generate_allocate(Input *in, int64_t heads, int64_t n, int64_t d, const Inp
 bool generate_x(Input *in, const InputChoice *choice, Error *err)
 {
     int64_t shape[2] = { in->n, in->heads * in->d };
+    int64_t group = in->heads / in->v.shape[0];
     size_t  row = (size_t)in->d * sizeof(float);
 
     if (in->heads == 1) { /* the same numbers */
@@ -67,7 +69,7 @@ bool generate_x(Input *in, const InputChoice *choice, Error *err)
     for (int64_t h = 0; h < in->heads; h++)
         for (int64_t i = 0; i < in->n; i++)
             memcpy(tensor_f32(&in->x) + (i * in->heads + h) * in->d,
-                   tensor_f32(&in->v) + (h * in->n + i) * in->d, row);
+                   tensor_f32(&in->v) + (h / group * in->n + i) * in->d, row);
     return true;
 }
 
@@ -392,12 +394,31 @@ static void take_choice(Spec *spec, const InputChoice *choice)
         spec->seed = choice->seed;
 }
 
+/* The argument that lets query heads share keys and values; NULL: the generator has none. */
+static Argument *kv_heads_of(Spec *spec)
+{
+    for (int i = ARGUMENT_OWN; i < spec->count; i++)
+        if (!strcmp(spec->arguments[i].name, "kv_heads"))
+            return &spec->arguments[i];
+    return NULL;
+}
+
+static bool settle_kv_heads(Spec *spec, Generation *g, Error *err)
+{
+    const Argument *given = kv_heads_of(spec);
+
+    g->kv_heads = given && given->value > 0 ? (int64_t)given->value : g->heads;
+    return g->heads % g->kv_heads == 0 ||
+           error_set(err, ERR_USAGE, "synthetic:%s: kv_heads must divide heads = %lld, got %lld",
+                     spec->about->name, (long long)g->heads, (long long)g->kv_heads);
+}
+
 static bool settle_sizes(Spec *spec, Generation *g, Error *err)
 {
     Argument *own = &spec->arguments[ARGUMENT_OWN], *match = &spec->arguments[ARGUMENT_MATCH];
 
     for (int i = 0; ARGUMENT_OWN + i < spec->count; i++) {
-        if (!own[i].whole || own[i].value <= (double)g->n)
+        if (!own[i].whole || own[i].value <= (double)g->n || &own[i] == kv_heads_of(spec))
             continue;
         if (own[i].set)
             return error_set(err, ERR_USAGE, "synthetic:%s: %s must be at most n = %lld, got %.0f",
@@ -414,8 +435,8 @@ static bool settle_sizes(Spec *spec, Generation *g, Error *err)
     return true;
 }
 
-/* Names the input by the spec with all values. */
-static bool name_input(const Spec *spec, Input *in, Error *err)
+/* Names the input by the spec with all values; as many kv_heads as heads go without saying. */
+static bool name_input(Spec *spec, int64_t kv_heads, Input *in, Error *err)
 {
     Text   text = { 0 };
     char   number[40];
@@ -425,6 +446,9 @@ static bool name_input(const Spec *spec, Input *in, Error *err)
     for (int i = 0; i < spec->count; i++) {
         const Argument *argument = &spec->arguments[i];
 
+        if (argument == kv_heads_of(spec) &&
+            kv_heads == (int64_t)spec->arguments[ARGUMENT_HEADS].value)
+            continue;
         text_addf(&text, "%s%s=", i ? ", " : "", argument->name);
         if (i == ARGUMENT_SEED)
             text_addf(&text, "%llu", (unsigned long long)spec->seed);
@@ -539,7 +563,8 @@ bool load_synthetic(Input *in, const char *text, const InputChoice *choice, Erro
     g.d = (int64_t)spec.arguments[ARGUMENT_D].value;
     g.heads = (int64_t)spec.arguments[ARGUMENT_HEADS].value;
     g.seed = spec.seed;
-    return settle_sizes(&spec, &g, err) && name_input(&spec, in, err) &&
-           generate_allocate(in, g.heads, g.n, g.d, choice, err) &&
+    return settle_kv_heads(&spec, &g, err) && settle_sizes(&spec, &g, err) &&
+           name_input(&spec, g.kv_heads, in, err) &&
+           generate_allocate(in, g.heads, g.kv_heads, g.n, g.d, choice, err) &&
            run_generator(&g, spec.generator, err) && generate_x(in, choice, err);
 }

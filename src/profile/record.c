@@ -313,6 +313,7 @@ static void take_settings(const Run *run, Record *out)
     out->d = run->d;
     out->e = run->e;
     out->heads = run->h;
+    out->kv_heads = run->k.data ? run->k.shape[0] : run->h;
     out->causal = run->causal;
     out->seed = run->seed;
     out->threads = threads_count(run->threads);

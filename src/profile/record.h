@@ -112,6 +112,7 @@ typedef struct Record {
     char        script[64], script_sha256[65]; /* of the user that defines it; "": built in */
     char       *params;    /* JSON object of every bound parameter; owned */
     int64_t     n, m, d, e, heads;
+    int64_t     kv_heads; /* of k and v; fewer than heads where query heads share them */
     bool        causal;
     char        position[24];
     uint64_t    seed;

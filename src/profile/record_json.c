@@ -94,6 +94,8 @@ static void settings(Json *j, const Record *r)
     jsonw_key_int(j, "d", r->d);
     jsonw_key_int(j, "e", r->e);
     jsonw_key_int(j, "heads", r->heads);
+    if (r->kv_heads > 0 && r->kv_heads < r->heads)
+        jsonw_key_int(j, "kv_heads", r->kv_heads);
     jsonw_key_bool(j, "causal", r->causal);
     record_key_string(j, "position", r->position);
     jsonw_key_raw(j, "seed", seed);

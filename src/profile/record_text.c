@@ -74,8 +74,10 @@ static void head_line(const Record *r, Text *out)
     text_addf(out, "%s  n=%lld", r->mechanism, (long long)r->n);
     if (r->m != r->n)
         text_addf(out, " m=%lld", (long long)r->m);
-    text_addf(out, " d=%lld heads=%lld%s", (long long)r->d, (long long)r->heads,
-              r->causal ? " causal" : "");
+    text_addf(out, " d=%lld heads=%lld", (long long)r->d, (long long)r->heads);
+    if (r->kv_heads > 0 && r->kv_heads < r->heads)
+        text_addf(out, " kv_heads=%lld", (long long)r->kv_heads);
+    text_add(out, r->causal ? " causal" : "");
     if (strcmp(r->position, "none") != 0)
         text_addf(out, " position=%s", r->position);
     text_addf(out, "  seed %llu  %s%s", (unsigned long long)r->seed, r->device, plain ? "" : " ");

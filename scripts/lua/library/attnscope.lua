@@ -1173,6 +1173,7 @@ function Sweep:jsonl(path) end
 ---@field d? integer head size of queries and keys
 ---@field e? integer head size of values
 ---@field heads? integer heads
+---@field kv_heads? integer? heads of k and v where query heads share them; else nil
 ---@field causal? boolean no later keys
 ---@field position? string positional modifier
 ---@field seed? integer of the draws

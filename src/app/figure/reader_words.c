@@ -136,7 +136,9 @@ void mechanism_words(const Mechanism *m, const char *name, Text *out)
 static void add_argument(const char *name, size_t length, const char *value, size_t bytes,
                          Text *out)
 {
-    if (length == 1)
+    if (length == strlen("kv_heads") && !strncmp(name, "kv_heads", length))
+        text_addf(out, ", heads of k and v: %.*s", (int)bytes, value);
+    else if (length == 1)
         text_addf(out, ", %.*s = %.*s", (int)length, name, (int)bytes, value);
     else
         text_addf(out, ", %.*s %.*s", (int)length, name, (int)bytes, value);

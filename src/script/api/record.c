@@ -202,6 +202,7 @@ static const Member record_members[] = {
     FIELD("d", "integer", "head size of queries and keys"),
     FIELD("e", "integer", "head size of values"),
     FIELD("heads", "integer", "heads"),
+    FIELD("kv_heads", "integer?", "heads of k and v where query heads share them; else nil"),
     FIELD("causal", "boolean", "no later keys"),
     FIELD("position", "string", "positional modifier"),
     FIELD("seed", "integer", "of the draws"),

@@ -203,6 +203,41 @@ TEST(normal_numbers_are_normal)
     input_free(in);
 }
 
+/* Query heads keep their numbers; k and v are those of fewer heads, and x what each head sees. */
+TEST(query_heads_share_keys_and_values)
+{
+    Input *own = make("synthetic:normal(n=7, heads=6, d=4)");
+    Input *in = make("synthetic:normal(n=7, heads=6, d=4, kv_heads=2)");
+    Input *again = make(in->name);
+
+    assert_true(in->heads == 6 && in->q.shape[0] == 6 && in->k.shape[0] == 2);
+    assert_true(in->v.shape[0] == 2 && in->x.shape[1] == 24);
+    assert_memory_equal(in->q.data, own->q.data, 6 * 7 * 4 * sizeof(float));
+    assert_memory_equal(in->k.data, own->k.data, 2 * 7 * 4 * sizeof(float));
+    for (int h = 0; h < 6; h++)
+        assert_memory_equal(tensor_f32(&in->x) + h * 4, tensor_f32(&in->v) + h / 3 * 7 * 4, 16);
+    assert_non_null(strstr(in->name, ", kv_heads=2)"));
+    assert_string_equal(again->sha256, in->sha256);
+    assert_string_not_equal(own->sha256, in->sha256);
+    assert_null(strstr(own->name, "kv_heads"));
+    input_free(again);
+    again = make("synthetic:normal(n=7, heads=6, d=4, kv_heads=6)");
+    assert_string_equal(again->name, own->name); /* goes without saying */
+    input_free(again);
+    input_free(in);
+    input_free(own);
+}
+
+TEST(shared_heads_divide_the_query_heads)
+{
+    Error err = ERROR_INIT;
+
+    assert_null(input_load("synthetic:normal(heads=6, kv_heads=4)", NULL, &err));
+    assert_non_null(strstr(err.text, "kv_heads must divide heads = 6, got 4"));
+    assert_null(input_load("synthetic:blocks(heads=6, kv_heads=2)", NULL, &err));
+    assert_non_null(strstr(err.text, "kv_heads"));
+}
+
 TEST(the_name_makes_the_same_input)
 {
     for (const InputGenerator *g = input_generators(); g->name; g++) {
