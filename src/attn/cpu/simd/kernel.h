@@ -221,7 +221,7 @@ const Kernel *kernel_at(int index);
 const char *kernel_unknown(void);
 
 /* This processor gains where long runs of dots and mix_row fetch rows ahead: Intel does, AMD's
- * Zen 3 does not (docs/performance.md).  Set by the first kernel_at; results are the same. */
+ * Zen 3 does not (docs/performance-log.md).  Set by the first kernel_at; results are the same. */
 extern bool kernel_fetches;
 
 extern const Kernel kernel_generic;
