@@ -725,8 +725,8 @@ static int ink_at_the_edge(const Figure *figure, double inches)
 
     plan_of(&sheet, figure, inches);
     canvas_free(sheet.canvas);
-    sheet.canvas = canvas_new_image(sheet.layout.width, sheet.layout.height, &sheet.style.paper,
-                                    NULL);
+    sheet.canvas = canvas_new(CANVAS_PIXELS, sheet.layout.width, sheet.layout.height, 72, NULL,
+                              &sheet.style.paper, NULL);
     sheet_draw(&sheet);
     pixels = canvas_pixels(sheet.canvas, &width, &height);
     assert_non_null(pixels);

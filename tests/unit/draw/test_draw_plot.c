@@ -747,13 +747,14 @@ TEST(matrices_and_plots_stand_in_one_figure)
     CHECK(figure_text(figure, &options, &text, &err), "%s", err.text);
     CHECK(strstr(text_str(&text), "loss") && strstr(text_str(&text), "a 1 to 10"), "%s",
           text_str(&text));
-    CHECK(figure_png(figure, NULL, &bytes, &err) && figure_png(figure, NULL, &again, &err), "%s",
-          err.text);
+    CHECK(figure_file(figure, FORMAT_PNG_FILE, NULL, &bytes, &err) &&
+              figure_file(figure, FORMAT_PNG_FILE, NULL, &again, &err),
+          "%s", err.text);
     CHECK(bytes.length == again.length && !memcmp(bytes.data, again.data, bytes.length),
           "the same figure twice");
     figure->panels[1].minus = &plot;
-    CHECK(figure_png(figure, &(PngOptions){ .dpi = 72, .theme = "dark" }, &again, &err), "%s",
-          err.text);
+    CHECK(figure_file(figure, FORMAT_PNG_FILE, &(PngOptions){ .dpi = 72, .theme = "dark" }, &again,
+                      &err), "%s", err.text);
     text_free(&text);
     text_free(&bytes);
     text_free(&again);
