@@ -153,8 +153,8 @@ static uint8_t *draw_screen(Recording *rec)
 {
     const Run *r = &rec->run;
     Error      err = ERROR_INIT;
-    Canvas    *c = canvas_new_image(2 * MARGIN + r->cols * CELL_W, 2 * MARGIN + r->rows * CELL_H,
-                                    &paper, &err);
+    Canvas    *c = canvas_new(CANVAS_PIXELS, 2 * MARGIN + r->cols * CELL_W,
+                              2 * MARGIN + r->rows * CELL_H, 72, NULL, &paper, &err);
     uint8_t   *pixels = NULL;
 
     for (int line = 0; c && line < r->rows; line++)

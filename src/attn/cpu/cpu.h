@@ -168,9 +168,7 @@ double cpu_features_project(const FeatureRows *f, int64_t head, int64_t first, i
 void cpu_features_under(const FeatureRows *f, int64_t head, int64_t first, int64_t rows, double c,
                         float *y);
 double cpu_features_constant(const FeatureRows *f);
-/* Parts of cpu_features and cpu_linear_attend: all in double. */
-void cpu_features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
-                       Tensor *y);
+/* A part of cpu_linear_attend: all in double. */
 void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
 /* The divisor of a row; features_sum: of the query, for DENOMINATOR_ADD_FEATURES. */
 double cpu_divisor(const LinearAttend *in, double z, double features_sum);

@@ -371,6 +371,9 @@ void cpu_features_top(Run *r, const Tensor *x, const Tensor *w, const FeatureMap
     arena_release(r->arena, mark);
 }
 
+static void features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,
+                          bool keys, Tensor *y);
+
 void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                   Tensor *y)
 {
@@ -380,7 +383,7 @@ void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
     bool      trig = map->kind == FEATURE_TRIG, top;
 
     if (y->dtype == DT_F64) {
-        cpu_features_wide(r, x, w, map, keys, y);
+        features_wide(r, x, w, map, keys, y);
         return;
     }
     if (map->kind == FEATURE_COLUMN_SOFTMAX) {
@@ -564,8 +567,8 @@ static void map_wide_item(void *context, int64_t item, int worker)
         map_wide_row(job, take_row(job, head, i, NULL), c, wide_out(job, head, i));
 }
 
-void cpu_features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
-                       Tensor *y)
+static void features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,
+                          bool keys, Tensor *y)
 {
     ArenaMark mark = arena_mark(r->arena);
     WideJob       job = { .run = r, .x = x, .w = w, .map = map, .y = y, .h = y->shape[0],

@@ -403,7 +403,7 @@ static void charge_projection(Run *r, double rows, const Tensor *x, const Tensor
         op_charge(r, FLOP_OVERHEAD, 2 * rows * (double)w->shape[1] * (double)x->shape[2]);
 }
 
-Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
+static Tensor features_of(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
 {
     int64_t f = feature_count(&x, &w, map);
     Tensor  y = run_tensor3(r, map.wide ? DT_F64 : DT_F32, r->h, x.shape[1], f);
@@ -442,7 +442,7 @@ void op_linear_features(Run *r, LinearAttend *in, Tensor x, Tensor w, FeatureMap
 
     *from = (FeatureSource){ .x = x, .w = w, .map = map };
     if (run_failed(r) || !makes_features(r, in, map)) {
-        *f = op_features(r, x, w, map, keys);
+        *f = features_of(r, x, w, map, keys);
         return;
     }
     *f = tensor_of(DT_F32, 3, (int64_t[]){ r->h, x.shape[1], feature_count(&x, &w, map) }, NULL);

@@ -415,10 +415,6 @@ typedef struct FeatureMap {
      * magnitudes.  Not FEATURE_ELU, FEATURE_RECTIFIED and FEATURE_COLUMN_SOFTMAX. */
     bool        wide;
 } FeatureMap;
-/* [h,n,f] from x [h',n,d] and w [h',M,d]; `keys`: one maximum per head instead
- * of one per row.  Overhead per head 2 n M d where projected, and n f times 5; 3 of
- * the vectors themselves, 4 of FEATURE_SIN_COS and FEATURE_ARC_COS. */
-Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys);
 
 /* Attention through features; attn/cpu/recurrent/linear.c has the formulas. */
 typedef enum LinearForm { LINEAR_AUTO, LINEAR_MATRIX, LINEAR_RECURRENT, LINEAR_CHUNKED }
@@ -458,8 +454,10 @@ typedef struct LinearResult {
  * keys are summed before a query is read.  So it does where views have the features in fk, too, for
  * the same bits. */
 bool linear_finds_top(const LinearAttend *in);
-/* Sets in->fq, or in->fk and with `keys`: features as of op_features, with its charges; or, where
- * no view needs them and the back end can, their shape and source.  Then op_linear_attend charges
+/* Sets in->fq, or with `keys` in->fk: features [h,n,f] from x [h',n,d] and w [h',M,d]; of keys with
+ * one maximum per head instead of one per row.  Overhead per head 2 n M d where projected, and n f
+ * times 5; 3 of the vectors themselves, 4 of FEATURE_SIN_COS and FEATURE_ARC_COS.  Or, where no
+ * view needs them and the back end can, their shape and source.  Then op_linear_attend charges
  * them, but for the projection of keys whose maximum must be known before. */
 void op_linear_features(Run *r, LinearAttend *in, Tensor x, Tensor w, FeatureMap map, bool keys);
 LinearResult op_linear_attend(Run *r, const LinearAttend *in);

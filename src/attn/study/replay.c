@@ -104,6 +104,9 @@ static const ViewPromise views[] = {
 static const Mechanism replay = { .id = "replay", .title = "Replay", .notes = notes,
                                   .views = views };
 
+static void replay_tiles(Run *r, const ReplaySource *s);
+static void replay_features(Run *r, const ReplaySource *s);
+
 Run *replay_new(const Run *run)
 {
     Run *r = replay_is_offered(run) ? calloc(1, sizeof(*r)) : NULL;
@@ -377,7 +380,7 @@ static Online *online_new(Run *r, const ReplaySource *s)
     return run_failed(r) ? NULL : o;
 }
 
-void replay_tiles(Run *r, const ReplaySource *s)
+static void replay_tiles(Run *r, const ReplaySource *s)
 {
     Online *o = s->cells && r->m > 1 ? online_new(r, s) : NULL;
 
@@ -578,7 +581,7 @@ static void choose_levels(Growth *g, int64_t directions)
     g->level[g->levels++] = directions;
 }
 
-void replay_features(Run *r, const ReplaySource *s)
+static void replay_features(Run *r, const ReplaySource *s)
 {
     int64_t  f = s->directions * s->waves;
     double   row = (double)r->m * (double)(r->d + 2 * f + LEVELS * r->e);

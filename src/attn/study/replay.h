@@ -30,10 +30,8 @@ Run *replay_new(const Run *run);
 /* The kinds of replay; private to the replay files. */
 
 /* Each adds its stages to r, or none where the source does not offer it. */
-void replay_tiles(Run *r, const ReplaySource *s);
 void replay_tokens(Run *r, const ReplaySource *s);
 void replay_state(Run *r, const ReplaySource *s);
-void replay_features(Run *r, const ReplaySource *s);
 
 /* Decoding steps: how many for n tokens, and the last token of each. */
 int64_t replay_steps(int64_t n);

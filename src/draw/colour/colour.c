@@ -187,7 +187,7 @@ char cause_letter(const View *view, uint8_t bit)
     return view->found && bit == COMPONENT_OTHER ? 'x' : component_letter(bit);
 }
 
-Rgb cause_colour(const View *view, uint8_t bit)
+static Rgb cause_colour(const View *view, uint8_t bit)
 {
     int round = cause_round(view, bit);
 

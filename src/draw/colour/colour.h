@@ -64,7 +64,6 @@ typedef struct BitNames {
 /* worn: as Panel.worn; NULL: each bit has its own colour. */
 void        bit_names_add(BitNames *names, const View *view, uint8_t bits, const uint8_t *worn);
 char        cause_letter(const View *view, uint8_t bit);
-Rgb         cause_colour(const View *view, uint8_t bit);
 uint8_t     cause_256(const View *view, uint8_t bit);
 Rgb         component_colour_in(Hues hues, uint8_t bit);
 Rgb         cause_colour_in(Hues hues, const View *view, uint8_t bit);

@@ -179,7 +179,7 @@ typedef struct Paint {
     char    ascii;
     bool    background; /* nothing allowed here */
     bool    marked;     /* marked by the view: the character shows it */
-    int     level;      /* 0..levels-1 as grid_level */
+    int     level;      /* 0..levels-1; 0: nothing allowed */
     bool    dotted;     /* by a dot, for entries of a rarer cause than the cell's colour */
     Rgb     dot;
     uint8_t dot256;
@@ -300,7 +300,6 @@ const char *figure_theme_name(int index); /* NULL past the last */
 /* The complete file. Byte-identical for the same figure, options and build. */
 bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *options, Text *bytes,
                  Error *err);
-bool figure_png(const Figure *figure, const PngOptions *options, Text *bytes, Error *err);
 /* Frame `only` of several figures that replace one another: all of one size and, for values of one
  * quantity, one range of colours; only < 0: all of them as an animation (APNG). */
 bool figure_frames(const Figure *all, int only, FigureFormat format, const PngOptions *options,

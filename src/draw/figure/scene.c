@@ -48,7 +48,8 @@ static bool have_same_colours(const Panel *a, const Panel *b)
            panel_has_own_range(a) == panel_has_own_range(b) && !(panel_has_own_range(a) && apart);
 }
 
-bool panels_share_range(const Panel *a, const Panel *b)
+/* Both show values of the same quantity, so a shared scale gives them one range. */
+static bool panels_share_range(const Panel *a, const Panel *b)
 {
     const char *quantity = panel_quantity(a);
 

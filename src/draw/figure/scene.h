@@ -40,8 +40,6 @@ Rgb        kind_colour(Hues hues, bool pale, int64_t category);
 #define PICTURE_MARK_256  197
 Region     panel_region(const Panel *panel);
 #define QUANTITY_ANY "value" /* panel_quantity of an unknown quantity */
-/* Both show values of the same quantity, so a shared scale gives them one range. */
-bool       panels_share_range(const Panel *a, const Panel *b);
 /* The two panels have one colour scale in this figure, unless one is set apart. */
 bool       figure_shares(const Figure *figure, int a, int b);
 /* The kind of view, or the user, chose its ends. */

@@ -1,4 +1,4 @@
-/* svg.c -- see svg.h. */
+/* svg.c -- shapes, letters and images as SVG elements, and the file around them; see svg.h. */
 #include "draw/file/svg.h"
 
 #include <math.h>

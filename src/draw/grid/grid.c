@@ -152,13 +152,6 @@ int grid_unit_level(double unit, int levels)
     return levels > 2 ? 1 + (int)lround(unit * (levels - 2)) : 1;
 }
 
-int grid_level(const Grid *grid, int64_t row, int64_t col, Pool pool, Scale scale, int levels)
-{
-    if (!grid->cells[row * grid->cols + col].any)
-        return 0;
-    return grid_unit_level(grid_unit(grid, row, col, pool, scale, 0, 0), levels);
-}
-
 Region grid_cell_region(const Grid *grid, int64_t row, int64_t col)
 {
     int64_t height = grid->region.row1 - grid->region.row0;

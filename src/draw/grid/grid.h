@@ -100,10 +100,7 @@ bool        scale_parse(const char *name, Scale *out, Error *err);
  * the grid. Cover has a fixed scale: 1e-4 is 0. */
 double grid_unit(const Grid *grid, int64_t row, int64_t col, Pool pool, Scale scale, double lo,
                  double hi);
-/* The level of such a place, 1..levels-1. */
+/* The level of such a place, 1..levels-1; 0 is left for cells where nothing is allowed. */
 int    grid_unit_level(double unit, int levels);
-
-/* Level of a cell, 0..levels-1. 0 means nothing is allowed; an allowed cell is at least 1. */
-int grid_level(const Grid *grid, int64_t row, int64_t col, Pool pool, Scale scale, int levels);
 
 #endif

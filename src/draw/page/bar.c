@@ -385,7 +385,8 @@ void sheet_hatch(Sheet *sheet, int panel)
 
 #define PARTS 6 /* of a bar's lower half: strokes are black or white, as is read on the part */
 
-void sheet_hatch_bar(Sheet *sheet, int panel, Box bar)
+/* Strokes in the part of the bar that stands for negative differences. */
+static void hatch_bar(Sheet *sheet, int panel, Box bar)
 {
     const Panel *p = &sheet->scene.panels[panel];
     double       zero = ((p->minus ? 0 : p->view->centre) - p->lo) / (p->hi - p->lo);
@@ -409,7 +410,7 @@ void sheet_bar(Sheet *sheet, int k)
     char   texts[SHEET_TICKS][24];
 
     draw_gradient(sheet, panel, x, box.y, w, box.h);
-    sheet_hatch_bar(sheet, k, (Box){ x, box.y, w, box.h });
+    hatch_bar(sheet, k, (Box){ x, box.y, w, box.h });
     draw_bar_name(sheet, k, x, box.y - s->tick_length - s->space / 2.0 - 0.25 * s->tick);
     count = sheet_bar_ticks(sheet, k, most < 2 ? 2 : most > 6 ? 6 : (int)most, places, texts);
     for (int t = 0; t < count; t++) {

@@ -259,11 +259,6 @@ Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const Canvas
     return c;
 }
 
-Canvas *canvas_new_image(int width, int height, const Rgb *background, Error *err)
-{
-    return canvas_new(CANVAS_PIXELS, width, height, 72, NULL, background, err);
-}
-
 /* Cairo cannot let go of a page of a PDF that it could not finish: it would copy the images, and
  * crash where memory is still short. */
 static void drop_page(Canvas *c)

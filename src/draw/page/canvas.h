@@ -47,8 +47,6 @@ bool canvas_font_check(const char *font, Error *err);
  * transparent. A text with a sign that the font lacks is set in the built-in font. */
 Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const CanvasLetters *letters,
                    const Rgb *background, Error *err);
-/* Pixels. */
-Canvas *canvas_new_image(int width, int height, const Rgb *background, Error *err);
 void    canvas_free(Canvas *canvas);
 bool    canvas_ok(const Canvas *canvas, Error *err);
 

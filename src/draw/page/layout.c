@@ -1,4 +1,4 @@
-/* layout.c -- see layout.h. */
+/* layout.c -- matrices fitted to the room, then columns and rows placed; see layout.h. */
 #include "draw/page/layout.h"
 
 #include <math.h>

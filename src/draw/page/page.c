@@ -398,11 +398,6 @@ bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *op
     return ok;
 }
 
-bool figure_png(const Figure *figure, const PngOptions *options, Text *bytes, Error *err)
-{
-    return figure_file(figure, FORMAT_PNG_FILE, options, bytes, err);
-}
-
 /* ---- frames ----------------------------------------------------------------- */
 
 #define SETTLE_CELLS 256 /* per side, for finding ranges */

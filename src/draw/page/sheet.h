@@ -160,10 +160,8 @@ bool sheet_has_bar(const Sheet *sheet, int panel);
 /* Steps of the bar for counts of layers; 0: there is none, swatches name them. */
 int  sheet_depths(const Sheet *sheet);
 void sheet_bar(Sheet *sheet, int panel);
-/* Strokes over negative differences in theme print, and in the part of the bar [x, y, w, h] that
- * stands for them. */
+/* Strokes over negative differences in theme print. */
 void sheet_hatch(Sheet *sheet, int panel);
-void sheet_hatch_bar(Sheet *sheet, int panel, Box bar);
 /* A hyphen before a number or its exponent becomes a minus sign. */
 void sheet_minus(char *text, size_t size);
 /* A number becomes a power of ten: 1e-06 as 10⁻⁶, 2e-07 as 2·10⁻⁷; size at least 24. */

@@ -1,4 +1,5 @@
-/* unicode.c -- see unicode.h. */
+/* unicode.c -- columns, escapes and labels of a text, and the shapes and the order of scripts
+ * written from the right; see unicode.h. */
 #include "draw/text/unicode.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* wrap.c -- see wrap.h. */
+/* wrap.c -- where a line may break, and what is cut where none fits; see wrap.h. */
 #include "draw/text/wrap.h"
 
 #include <stdio.h>

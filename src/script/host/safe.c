@@ -32,7 +32,8 @@
 
 /* ---- the state -------------------------------------------------------------- */
 
-void safe_push_clean(lua_State *L, int at)
+/* The value as text, as safe_clean makes it.  [-0, +1, v] */
+static void push_clean(lua_State *L, int at)
 {
     size_t      length;
     const char *text = luaL_tolstring(L, at, &length);
@@ -53,7 +54,7 @@ void safe_push_clean(lua_State *L, int at)
 int safe_clean(lua_State *L)
 {
     luaL_checkstring(L, 1);
-    safe_push_clean(L, 1);
+    push_clean(L, 1);
     return 1;
 }
 
@@ -64,7 +65,7 @@ static int clean_print(lua_State *L)
     int   count = lua_gettop(L);
 
     for (int i = 1; i <= count; i++) {
-        safe_push_clean(L, i);
+        push_clean(L, i);
         fputs(lua_tostring(L, -1), output);
         fputs(i < count ? "\t" : "\n", output);
         lua_pop(L, 1);

@@ -56,10 +56,8 @@ FILE *safe_take_output(Error *err);
 /* Takes from the state what reaches outside: io, require, most of os and debug; print goes to
  * `output`.  [-0, +0, m] */
 void safe_strip(lua_State *L, FILE *output);
-/* Lua: a text as safe_push_clean makes it.  [-0, +1, v] */
+/* Lua: a text in which nothing moves a terminal's cursor or does worse.  [-0, +1, v] */
 int safe_clean(lua_State *L);
-/* The value as text in which nothing moves a terminal's cursor or does worse.  [-0, +1, v] */
-void safe_push_clean(lua_State *L, int at);
 /* From here on the process opens no file, starts no program and no connection, and has so much
  * memory and time.  For good. */
 bool safe_close_process(int seconds, Error *err);

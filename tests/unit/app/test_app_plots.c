@@ -361,7 +361,7 @@ static void draw_on_pages(Plot *plot)
                                  .theme = k % 2 ? "dark" : "light" };
         Text             bytes = { 0 };
 
-        CHECK(figure_png(figure, &png, &bytes, &err), "%s", err.text);
+        CHECK(figure_file(figure, FORMAT_PNG_FILE, &png, &bytes, &err), "%s", err.text);
         text_free(&bytes);
     }
     figure_free(figure);

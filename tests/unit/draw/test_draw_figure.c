@@ -55,6 +55,11 @@ static void scenery_free(Scenery *s)
     arena_free(s->arena);
 }
 
+static bool png_of(const Figure *figure, const PngOptions *options, Text *bytes, Error *err)
+{
+    return figure_file(figure, FORMAT_PNG_FILE, options, bytes, err);
+}
+
 static uint8_t *decode(const Text *bytes, png_image *image)
 {
     uint8_t *pixels;
@@ -85,10 +90,10 @@ TEST(the_same_figure_gives_the_same_bytes)
 
     scenery_make(&s, 32, 3);
     s.figure->threads = threads_new(2);
-    assert_true(figure_png(s.figure, NULL, &first, NULL));
+    assert_true(png_of(s.figure, NULL, &first, NULL));
     threads_free(s.figure->threads);
     s.figure->threads = NULL;
-    assert_true(figure_png(s.figure, NULL, &second, NULL));
+    assert_true(png_of(s.figure, NULL, &second, NULL));
     assert_int_equal(first.length, second.length);
     assert_memory_equal(first.data, second.data, first.length);
     text_free(&first);
@@ -111,7 +116,7 @@ TEST(cells_have_the_colour_of_their_cause)
 
     scenery_make(&s, 100, 1); /* no cell grid: pure colours */
     *s.figure->panels[0].title = '\0';
-    assert_true(figure_png(s.figure, &(PngOptions){ .width_inch = 3.25 }, &bytes, NULL));
+    assert_true(png_of(s.figure, &(PngOptions){ .width_inch = 3.25 }, &bytes, NULL));
     pixels = decode(&bytes, &image);
     assert_int_equal(image.width, 975);
     window = count_colour(pixels, &image, of_light(COMPONENT_WINDOW));
@@ -168,7 +173,7 @@ TEST(few_colours_make_a_palette_and_no_time_is_written)
     bool    density = false;
 
     scenery_make(&s, 48, 1);
-    assert_true(figure_png(s.figure, NULL, &bytes, NULL));
+    assert_true(png_of(s.figure, NULL, &bytes, NULL));
     assert_int_equal(bytes.data[25], PNG_COLOR_TYPE_PALETTE);
     for (size_t k = 0; k + 13 < bytes.length; k++) {
         assert_true(memcmp(bytes.data + k, "tIME", 4) != 0);
@@ -194,7 +199,7 @@ TEST(settings_are_read_back)
     assert_true(fd >= 0);
     close(fd);
     scenery_make(&s, 16, 1);
-    assert_true(figure_png(s.figure, &(PngOptions){ .metadata = metadata }, &bytes, NULL));
+    assert_true(png_of(s.figure, &(PngOptions){ .metadata = metadata }, &bytes, NULL));
     assert_true(file_write(path, bytes.data, bytes.length, NULL));
     for (int k = 0; k < 4; k += 2) {
         value = figure_png_metadata(path, metadata[k], &err);
@@ -222,7 +227,7 @@ TEST(transparent_paper_has_no_colour)
     uint8_t  *pixels;
 
     scenery_make(&s, 100, 1);
-    assert_true(figure_png(s.figure, &(PngOptions){ .transparent = true }, &bytes, NULL));
+    assert_true(png_of(s.figure, &(PngOptions){ .transparent = true }, &bytes, NULL));
     pixels = decode(&bytes, &image);
     assert_int_equal(pixels[3], 0);
     free(pixels);
@@ -241,7 +246,7 @@ TEST(any_token_bytes_can_be_drawn)
     scenery_make(&s, 4, 2);
     for (int k = 0; k < 2; k++)
         s.figure->panels[k].row_labels = s.figure->panels[k].col_labels = words;
-    assert_true(figure_png(s.figure, NULL, &bytes, NULL));
+    assert_true(png_of(s.figure, NULL, &bytes, NULL));
     text_clear(&bytes);
     assert_true(figure_text(s.figure, &(TextOptions){ .width = 60 }, &bytes, NULL));
     for (size_t k = 0; k < bytes.length; k++)
@@ -434,7 +439,7 @@ TEST(a_cancelled_figure_says_so)
 
     scenery_make(&s, 64, 1);
     s.figure->cancel = &cancel;
-    assert_false(figure_png(s.figure, NULL, &out, &err));
+    assert_false(png_of(s.figure, NULL, &out, &err));
     assert_int_equal(err.code, ERR_CANCELLED);
     text_free(&out);
     scenery_free(&s);
@@ -596,15 +601,15 @@ TEST(groups_are_set_apart_by_lines)
     Text                 plain = { 0 }, lined = { 0 }, one = { 0 };
 
     scenery_make(&s, 10, 2);
-    assert_true(figure_png(s.figure, NULL, &plain, NULL));
+    assert_true(png_of(s.figure, NULL, &plain, NULL));
     s.weights.row_groups = s.weights.col_groups = first;
     s.weights.row_group_count = s.weights.col_group_count = 3;
-    assert_true(figure_png(s.figure, NULL, &lined, NULL));
+    assert_true(png_of(s.figure, NULL, &lined, NULL));
     assert_true(plain.length != lined.length ||
                 memcmp(plain.data, lined.data, plain.length) != 0);
     s.weights.row_groups = s.weights.col_groups = whole; /* one group has no boundary */
     s.weights.row_group_count = s.weights.col_group_count = 1;
-    assert_true(figure_png(s.figure, NULL, &one, NULL));
+    assert_true(png_of(s.figure, NULL, &one, NULL));
     assert_true(plain.length == one.length && !memcmp(plain.data, one.data, plain.length));
     text_free(&plain);
     text_free(&lined);
@@ -666,7 +671,7 @@ TEST(a_single_entry_has_axes_and_a_scale)
     assert_non_null(strstr(bytes.data, "connectivity  (query x key)\n  0\n0 @"));
     assert_non_null(strstr(bytes.data, "0 .:-=+*#%@ 1  weight\n"));
     text_clear(&bytes);
-    assert_true(figure_png(s.figure, NULL, &bytes, NULL));
+    assert_true(png_of(s.figure, NULL, &bytes, NULL));
     pixels = decode(&bytes, &image);
     assert_true(count_colour(pixels, &image, (Rgb){ 90, 90, 90 }) > 20); /* names of axes */
     free(pixels);
@@ -708,7 +713,7 @@ TEST(long_headings_make_the_sheet_higher)
         snprintf(s.figure->title, sizeof(s.figure->title), "%s",
                  k ? "a title that says so much about this figure that it needs two lines" : "a");
         text_clear(&bytes);
-        assert_true(figure_png(s.figure, &(PngOptions){ .width_inch = 3 }, &bytes, NULL));
+        assert_true(png_of(s.figure, &(PngOptions){ .width_inch = 3 }, &bytes, NULL));
         free(decode(&bytes, &image));
         heights[k] = image.height;
     }
@@ -782,13 +787,13 @@ TEST(impossible_figures_are_refused)
 
     scenery_make(&s, 16, 4);
     s.figure->cols = 4;
-    assert_false(figure_png(s.figure, &(PngOptions){ .width_inch = 0.3 }, &out, &err));
+    assert_false(png_of(s.figure, &(PngOptions){ .width_inch = 0.3 }, &out, &err));
     assert_int_equal(err.code, ERR_USAGE);
     s.figure->panels[2].region = (Region){ 20, 30, 0, 4 };
     assert_false(figure_text(s.figure, NULL, &out, &err));
     assert_int_equal(err.code, ERR_DATA);
     s.figure->count = 0;
-    assert_false(figure_png(s.figure, NULL, &out, &err));
+    assert_false(png_of(s.figure, NULL, &out, &err));
     text_free(&out);
     scenery_free(&s);
 }

@@ -217,7 +217,7 @@ TEST(a_frame_goes_around_its_matrix)
     int       width, height;
     uint8_t  *pixels;
 
-    sheet.canvas = canvas_new_image(40, 30, &paper, NULL);
+    sheet.canvas = canvas_new(CANVAS_PIXELS, 40, 30, 72, NULL, &paper, NULL);
     assert_non_null(sheet.canvas);
     sheet_frame(&sheet, matrix, (Rgb){ 0, 0, 0 });
     pixels = canvas_pixels(sheet.canvas, &width, &height);

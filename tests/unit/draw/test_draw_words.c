@@ -1,4 +1,4 @@
-/* test_draw_words.c -- words and bars of a page: none is cut, none hides another. */
+/* test_draw_words.c -- words and bars of a page: none is cut, none hides another; line breaks. */
 #include "check.h"
 #include "core/rng.h"
 #include "draw/page/sheet.h"
@@ -496,6 +496,51 @@ TEST(lines_do_not_begin_with_a_unit)
                       (*end != 'x' || end[-1] != ' '), "%d columns: '%s'", columns, line);
         }
     }
+}
+
+/* ---- line breaks ------------------------------------------------------------ */
+
+/* A parameter is what tells two panels apart: it is never left out. */
+TEST(long_titles_stay_whole)
+{
+    WrapRule rule = wrap_columns(18, false);
+    Lines    lines;
+
+    assert_false(wrap_title("(f) Sliding window, window 129 \xC2\xB7 connectivity", &rule, &lines));
+    assert_true(wrap_title_whole("(f) Sliding window, window 129 \xC2\xB7 connectivity", &rule,
+                                 &lines));
+    assert_int_equal(lines.count, 3);
+    assert_string_equal(lines.text[0], "(f) Sliding");
+    assert_string_equal(lines.text[1], "window, window 129");
+    assert_string_equal(lines.text[2], "connectivity");
+    assert_false(wrap_title_whole("(a) antidisestablishmentarianism", &rule, &lines));
+}
+
+TEST(titles_break_beside_no_equals_sign)
+{
+    WrapRule rule = wrap_columns(14, true);
+    Lines    lines;
+
+    assert_true(wrap_title("(a) random, r = 2", &rule, &lines));
+    assert_int_equal(lines.count, 2);
+    assert_string_equal(lines.text[0], "(a) random,");
+    assert_string_equal(lines.text[1], "r = 2");
+    rule = wrap_columns(9, true);
+    assert_true(wrap_title("(b) m = 1/4", &rule, &lines));
+    assert_string_equal(lines.text[1], "m = 1/4");
+    rule = wrap_columns(8, true);
+    assert_true(wrap_title("features = 64", &rule, &lines)); /* no other place */
+    assert_string_equal(lines.text[0], "features");
+}
+
+/* What has no blank breaks behind its first joint, also where that is its first character. */
+TEST(a_word_breaks_behind_a_leading_joint)
+{
+    WrapRule rule = wrap_columns(5, true);
+
+    assert_int_equal(wrap_break("+abcdefgh", &rule), 1);
+    assert_int_equal(wrap_break("a+bcdefgh", &rule), 2);
+    assert_int_equal(wrap_break("abcdefghi", &rule), 5);
 }
 
 SUITE(NULL, NULL)

@@ -1,7 +1,8 @@
-/* test_scales.c -- which panels of a figure have one range of values, and which their own. */
+/* test_scales.c -- scales of panels: one range or their own, linear or logarithmic. */
 
 #include "check.h"
 #include "draw/page/sheet.h"
+#include "unit/page_fixture.h"
 
 static View matrix(ViewKind kind, float *values)
 {
@@ -24,13 +25,6 @@ static Figure *row_of(const View *a, const View *b, const View *c)
     figure->rows = 1;
     figure->cols = 3;
     return figure;
-}
-
-static void plan_of(Sheet *sheet, const Figure *figure, double inches)
-{
-    *sheet = (Sheet){ .figure = figure, .style = sheet_style(&(PngOptions){ .dpi = 300 }) };
-    sheet->width = (int)(inches * 300);
-    assert_true(sheet_plan(sheet, NULL));
 }
 
 /* Signed values have no logarithmic scale by themselves: a panel that its neighbours' range would
@@ -101,6 +95,93 @@ TEST(differences_have_their_own_ranges_when_asked)
               sheet.scene.panels[1].hi, sheet.scene.panels[2].hi);
         sheet_free(&sheet);
     }
+    figure_free(figure);
+}
+
+/* Differences stand beside each other to be compared; values beside them keep their own range. */
+TEST(differences_share_one_range)
+{
+    static const float zeros[64] = { 0 }, halves[64] = { 0, 0, 0, 0, 0, 0, 0, 0.5f };
+    View               view, none, half;
+    Figure            *figure = matrices(&view, 3, "m");
+    Sheet              sheet;
+
+    none = half = view;
+    none.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)zeros);
+    half.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)halves);
+    figure->sharing = SHARE_DIFFERENCES;
+    figure->panels[1].minus = &none;
+    figure->panels[2].minus = &half;
+    plan_of(&sheet, figure, 6);
+    CHECK(sheet.scene.panels[1].hi >= 1 && sheet.scene.panels[1].hi <= sheet.scene.panels[2].hi,
+          "%g, %g", sheet.scene.panels[1].hi, sheet.scene.panels[2].hi);
+    assert_true(sheet.needs[0].bar_w && !sheet.needs[1].bar_w && sheet.needs[2].bar_w);
+    sheet_free(&sheet);
+    figure_free(figure);
+}
+
+/* One scale: one bar, which says so.  Where all of a panel would be dark it is logarithmic. */
+TEST(a_shared_scale_is_said_and_leaves_no_panel_dark)
+{
+    static float faint[64];
+    View         view, low;
+    Figure      *figure = matrices(&view, 2, "m");
+    Sheet        sheet;
+    char         name[80];
+
+    low = view;
+    low.tensor = tensor_of(DT_F32, 2, view.shape, faint);
+    for (int factor = 0; factor < 2; factor++) {
+        for (int k = 0; k < 64; k++)
+            faint[k] = ramp[k] * (factor ? 0.5f : 0.005f);
+        figure->panels[1].view = &low;
+        plan_of(&sheet, figure, 6);
+        CHECK(sheet.scene.panels[1].hi >= sheet.scene.panels[0].hi, "%g, %g",
+              sheet.scene.panels[0].hi, sheet.scene.panels[1].hi);
+        assert_int_equal(sheet.scene.panels[0].scale, factor ? SCALE_LINEAR : SCALE_LOG);
+        assert_int_equal(sheet.scene.panels[1].scale, factor ? SCALE_LINEAR : SCALE_LOG);
+        assert_true(!sheet.needs[0].bar_w && sheet.needs[1].bar_w);
+        sheet_bar_name(&sheet, 1, name, sizeof(name));
+        assert_string_equal(name, "weight,");
+        assert_true(sheet_bar_shared(&sheet, 1));
+        sheet_free(&sheet);
+    }
+    figure->panels[1].lo = 0;
+    figure->panels[1].hi = 0.25; /* ends that somebody chose are kept */
+    plan_of(&sheet, figure, 6);
+    CHECK(sheet.scene.panels[1].hi < 0.3, "%g", sheet.scene.panels[1].hi);
+    assert_true(sheet.needs[0].bar_w && sheet.needs[1].bar_w);
+    sheet_free(&sheet);
+    figure_free(figure);
+}
+
+/* A matrix entry by entry: one large weight would leave the other rows in the darkest colour, so
+ * its scale is logarithmic, and the bar says so. Rows that each have a large weight are as they
+ * are. */
+TEST(one_large_weight_leaves_no_dark_sheet)
+{
+    static float weights[64];
+    View         view;
+    Figure      *figure = matrices(&view, 1, "m");
+    Sheet        sheet;
+    char         name[80];
+
+    view.tensor = tensor_of(DT_F32, 2, view.shape, weights);
+    for (int large = 1; large <= 8; large += 7) {
+        for (int k = 0; k < 64; k++)
+            weights[k] = k % 9 == 0 && k / 9 < large ? 1 : 0.001f * (float)(1 + k % 5);
+        plan_of(&sheet, figure, 3.25);
+        assert_int_equal(sheet.scene.panels[0].scale, large == 1 ? SCALE_LOG : SCALE_LINEAR);
+        sheet_bar_name(&sheet, 0, name, sizeof(name));
+        assert_string_equal(name, large == 1 ? "weight," : "weight");
+        assert_string_equal(sheet_bar_note(&sheet, 0), large == 1 ? "log" : "");
+        sheet_free(&sheet);
+    }
+    figure->panels[0].scale_given = true;
+    weights[63] = weights[54] = weights[45] = weights[36] = weights[27] = 0;
+    plan_of(&sheet, figure, 3.25);
+    assert_int_equal(sheet.scene.panels[0].scale, SCALE_LINEAR);
+    sheet_free(&sheet);
     figure_free(figure);
 }
 

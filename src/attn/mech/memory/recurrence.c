@@ -387,18 +387,22 @@ Pattern *compressed_memory_cells(Run *r, const CompressedMemory *c)
     return recurrence_pattern_of(r, c, c->recurrence.n, cells_row);
 }
 
-Pattern *compressed_memory_bands(Run *r, const CompressedMemory *c)
+/* The same, segments x n: what each segment can read. */
+static Pattern *memory_bands(Run *r, const CompressedMemory *c)
 {
     return recurrence_pattern_of(r, c, c->recurrence.count, bands_row);
 }
 
-Pattern *compressed_memory_members(Run *r, const CompressedMemory *c, int64_t slots)
+/* slots x n: the tokens of each of the first `slots`. */
+static Pattern *memory_members(Run *r, const CompressedMemory *c, int64_t slots)
 {
     return recurrence_pattern_of(r, c, slots, members_row);
 }
 
-Pattern *compressed_memory_places(Run *r, const CompressedMemory *c, int64_t cmem_len,
-                                  int64_t mem_len, int64_t segment)
+/* n x (cmem_len + mem_len + segment): the slots a query sees, the tokens in memory (both
+ * right-aligned), and those of its segment. */
+static Pattern *memory_places(Run *r, const CompressedMemory *c, int64_t cmem_len, int64_t mem_len,
+                              int64_t segment)
 {
     Pattern *p = recurrence_pattern_of(r, c, c->recurrence.n, places_row);
 
@@ -568,7 +572,7 @@ static void read_memory(const View *view, int64_t t, int64_t slot, int64_t start
 static void show_bands(Run *r, const CompressedViews *v)
 {
     const Recurrence *c = &v->memory->recurrence;
-    Pattern          *bands = compressed_memory_bands(r, v->memory);
+    Pattern          *bands = memory_bands(r, v->memory);
     View             *view = bands ? view_add(r, "bands", VIEW_COMPONENTS, DT_U8, 2,
                                               (int64_t[]){ c->count, c->n })
                                    : NULL;
@@ -599,7 +603,7 @@ static void recurrence_show_memory(Run *r, const CompressedViews *v)
 
 void compressed_memory_show(Run *r, const CompressedViews *v)
 {
-    Pattern *places = compressed_memory_places(r, v->memory, v->cmem_len, v->mem_len, v->segment);
+    Pattern *places = memory_places(r, v->memory, v->cmem_len, v->mem_len, v->segment);
     View    *view;
     int64_t *group, groups = 0;
 
@@ -622,7 +626,7 @@ void compressed_memory_show(Run *r, const CompressedViews *v)
 void compressed_memory_show_squeezed(Run *r, const CompressedViews *v, bool linear, int64_t slots)
 {
     const CompressedMemory *c = v->memory;
-    Pattern *members = slots && run_wants_views(r) ? compressed_memory_members(r, c, slots) : NULL;
+    Pattern *members = slots && run_wants_views(r) ? memory_members(r, c, slots) : NULL;
     ViewKind kind = !linear ? VIEW_MEMBERSHIP : v->taps ? VIEW_SIGNED : VIEW_WEIGHTS;
     View    *view = members ? view_add(r, "squeezed", kind, linear ? DT_F32 : DT_U8, 2,
                                        (int64_t[]){ slots, c->recurrence.n })

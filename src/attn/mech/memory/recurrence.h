@@ -87,14 +87,6 @@ int64_t compressed_memory_seen(const CompressedMemory *c, int64_t t, int64_t *fi
 
 /* n x n: 8 a token in a slot, 1 in the memory, 16 in the segment itself. */
 Pattern *compressed_memory_cells(Run *r, const CompressedMemory *c);
-/* The same, segments x n: what each segment can read. */
-Pattern *compressed_memory_bands(Run *r, const CompressedMemory *c);
-/* slots x n: the tokens of each of the first `slots`. */
-Pattern *compressed_memory_members(Run *r, const CompressedMemory *c, int64_t slots);
-/* n x (cmem_len + mem_len + segment): the slots a query sees, the tokens in memory (both
- * right-aligned), and those of its segment. */
-Pattern *compressed_memory_places(Run *r, const CompressedMemory *c, int64_t cmem_len,
-                                  int64_t mem_len, int64_t segment);
 /* n x n and n x slots: the tokens that are read as they are, and the slots. */
 Pattern *compressed_memory_tokens(Run *r, const CompressedMemory *c);
 Pattern *compressed_memory_slots(Run *r, const CompressedMemory *c);

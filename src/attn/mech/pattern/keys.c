@@ -123,7 +123,8 @@ Tensor extra_tokens_stack(Run *r, Tensor extra, Tensor tokens)
     return out;
 }
 
-Tensor extra_tokens_rows(Run *r, Tensor all, int64_t from, int64_t count)
+/* Rows [from, from + count) of every head of all [h,N,w]. */
+static Tensor extra_rows(Run *r, Tensor all, int64_t from, int64_t count)
 {
     Tensor out = run_tensor3(r, DT_F32, r->h, count, all.shape[2]);
 
@@ -173,9 +174,9 @@ Pattern *extra_tokens_cells(Run *r, int64_t g, Pattern *tokens)
 
 void extra_tokens_split(Run *r, Tensor all, int64_t g, const char *view, const char *rows)
 {
-    r->out = extra_tokens_rows(r, all, g, r->n);
+    r->out = extra_rows(r, all, g, r->n);
     if (run_wants_views(r))
-        view_tensor(r, view, VIEW_VECTORS, extra_tokens_rows(r, all, 0, g), rows, "value");
+        view_tensor(r, view, VIEW_VECTORS, extra_rows(r, all, 0, g), rows, "value");
 }
 
 /* ---- slots ------------------------------------------------------------------ */

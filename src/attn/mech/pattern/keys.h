@@ -44,8 +44,6 @@ Tensor extra_tokens_given(Run *r, const char *name, Tensor given, Tensor ordinar
 /* [extra, tokens] of every head: [h,g+n,w] from [h',g,w] and [h'',n,w]; a tensor with fewer heads
  * than the run is shared. */
 Tensor extra_tokens_stack(Run *r, Tensor extra, Tensor tokens);
-/* Rows [from, from + count) of every head of all [h,N,w]. */
-Tensor extra_tokens_rows(Run *r, Tensor all, int64_t from, int64_t count);
 
 /* Fails with a position of the bias kind: extra tokens have no distances.  `form` names the
  * parameters that add them: "variant=etc". */
