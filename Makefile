@@ -98,12 +98,11 @@ $(BUILD)/config.txt: Makefile tools/configuration
 
 # Objects of other flags are made anew; with warnings as errors or without they are the same.
 .PHONY: flags
-$(BUILD)/flags: flags
-	@mkdir -p $(@D)
-	$(file >$@.tmp,$(filter-out -Werror,$(ALL_CPPFLAGS) $(ALL_CFLAGS)))
+$(BUILD)/flags: flags | $(BUILD)/config.txt
+	$(file >$(shell mkdir -p $(@D))$@.tmp,$(filter-out -Werror,$(ALL_CPPFLAGS) $(ALL_CFLAGS)))
 	@if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
 
-$(objects): $(BUILD)/flags | $(BUILD)/config.txt
+$(objects): $(BUILD)/flags
 
 $(BUILD)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -151,7 +150,7 @@ $(BUILD)/libattnscope.a: $(library) $(extra_objects)
 in_module := $(shell grep -rl --include='*.c' ATTNSCOPE_MODULE src)
 shared_objects = $(filter-out $(BUILD)/obj/ui/% $(BUILD)/obj/cli/% $(in_module:src/%.c=$(BUILD)/obj/%.o),$(library))
 module_objects = $(in_module:src/%.c=$(BUILD)/module/%.o)
-$(module_objects): $(BUILD)/module/%.o: src/%.c $(BUILD)/flags | $(BUILD)/config.txt
+$(module_objects): $(BUILD)/module/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  CC    $< (module)")
 	$(Q)$(CC) $(ALL_CPPFLAGS) -DATTNSCOPE_MODULE $(ALL_CFLAGS) -c $< -o $@
