@@ -96,10 +96,11 @@ $(BUILD)/config.txt: Makefile tools/configuration
 	$(Q)CUDA=$(CUDA) tools/configuration > $@.tmp && mv $@.tmp $@
 	@cat $@
 
-# Objects of other flags are made anew; with warnings as errors or without they are the same.
+# Objects of other flags are made anew.  They are the same with warnings as errors or without, and by a relative or an
+# absolute BUILD.
 .PHONY: flags
 $(BUILD)/flags: flags | $(BUILD)/config.txt
-	$(file >$(shell mkdir -p $(@D))$@.tmp,$(filter-out -Werror,$(ALL_CPPFLAGS) $(ALL_CFLAGS)))
+	$(file >$(shell mkdir -p $(@D))$@.tmp,$(filter-out -Werror -I$(BUILD)/gen,$(ALL_CPPFLAGS) $(ALL_CFLAGS)))
 	@if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
 
 $(objects): $(BUILD)/flags
