@@ -56,6 +56,7 @@ static const Form forms[] = {
     { "dsa", "topk=64", "choose", "attend", 1, 1, 16, 4, 1, false },
     { "quest", "page=16,budget=256", "choose", "attend", HEADS, 16, 2 * SIZE, 1, 16, false },
     { "moba", "block=64,topk=4", "choose", "attend", HEADS, 64, SIZE, 1, 64, false },
+    { "topk", "", "choose", "attend", HEADS, 1, SIZE, 1, 1, false },
     { "nsa", "", "select", "selected", HEADS, 4, SIZE, 1, LANES, true },
 };
 #define FORMS (sizeof(forms) / sizeof(*forms))

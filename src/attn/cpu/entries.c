@@ -122,7 +122,6 @@ static double of_one(const Job *job, EntryKind kind, double by, double x)
     case ENTRY_MOST: return x < by ? by : x;
     case ENTRY_RINT: return rint(x);
     case ENTRY_RELU: return x < 0 ? 0 : x; /* NaN stays */
-    case ENTRY_GELU_TANH: return x * gelu_gate(x, GELU_TANH);
     case ENTRY_GELU_ERF: return x * gelu_gate(x, GELU_ERF);
     case ENTRY_ELU: return x > 0 ? x + 1 : exp(x);
     case ENTRY_ROUND: return precision_round(job->format, x);
@@ -154,6 +153,11 @@ static void compute(const Job *job, EntryKind kind, double by, int64_t count, do
     case ENTRY_QUOTIENT: EACH(x[c] / z[c]);
     case ENTRY_EXP: kernel->exp64(x, count); return;
     case ENTRY_SIGMOID: kernel->sigmoid64(x, count); return;
+    case ENTRY_GELU_TANH:
+        for (int64_t c = 0; c < count; c++)
+            z[c] = gelu_argument(x[c]);
+        kernel->sigmoid64(z, count);
+        EACH(x[c] * z[c]);
     case ENTRY_SOFTPLUS: kernel->softplus64(x, count, by); return;
     case ENTRY_GATE:
         kernel->sigmoid64(z, count);
@@ -270,20 +274,34 @@ static bool plain(const Job *job, int64_t t, int64_t i, int64_t first, int64_t c
     return type == DT_F32 || type == DT_F64;
 }
 
-/* Rows in float times a number of the row in double: vectors. */
+/* Rounded once, as a product in double would be. */
+static void scale_floats(const float *x, float by, float *y, int64_t count)
+{
+    int64_t c = 0;
+
+    SIDES(float, x[i] * by);
+}
+
+/* Rows in float times a number of the row in float or double: vectors. */
 static bool row_scaled(const Job *job, int64_t t, int64_t i, int64_t first, int64_t count)
 {
-    bool one = job->in->by >= 1 && job->in->by <= 1;
+    bool         one = job->in->by >= 1 && job->in->by <= 1;
+    const float *x;
+    const void  *z;
+    float       *y;
 
     if (job->in->kind != ENTRY_PRODUCT || !one || job->x.dtype != DT_F32 ||
-        job->y.dtype != DT_F32 || job->z.dtype != DT_F64 || job->z.stride[2] != 0 ||
-        job->x.stride[2] != 1 || job->y.stride[2] != 1)
+        job->y.dtype != DT_F32 || job->z.stride[2] != 0 || job->x.stride[2] != 1 ||
+        job->y.stride[2] != 1)
         return false;
-    kernel_at(0)->centre((const float *)(const void *)entries_row(job, &job->x, t, i, first),
-                         count, 0,
-                         *(const double *)(const void *)entries_row(job, &job->z, t, i, first),
-                         (float *)(uintptr_t)entries_row(job, &job->y, t, i, first));
-    return true;
+    x = (const float *)(const void *)entries_row(job, &job->x, t, i, first);
+    z = entries_row(job, &job->z, t, i, first);
+    y = (float *)(uintptr_t)entries_row(job, &job->y, t, i, first);
+    if (job->z.dtype == DT_F32)
+        scale_floats(x, *(const float *)z, y, count);
+    else if (job->z.dtype == DT_F64)
+        kernel_at(0)->centre(x, count, 0, *(const double *)z, y);
+    return job->z.dtype == DT_F32 || job->z.dtype == DT_F64;
 }
 
 static void row(const Job *job, int64_t line, int64_t first, int64_t count)

@@ -175,14 +175,11 @@ DenseSvd dense_svd(Run *r, Tensor x, int64_t count)
 
 const char *const gelu_names[] = { "tanh", "erf", NULL };
 
-#define ROOT_2_PI 0.79788456080286535588 /* sqrt(2/pi) */
-#define CUBE 0.044715
-
 double gelu_gate(double a, GeluForm form)
 {
     if (form == GELU_ERF)
         return 0.5 * erfc(-a * M_SQRT1_2);
-    return 0.5 * (1 + tanh(ROOT_2_PI * (a + CUBE * a * a * a)));
+    return 0.5 * (1 + tanh(0.5 * gelu_argument(a)));
 }
 
 double gelu_slope(double a, GeluForm form)
@@ -191,7 +188,7 @@ double gelu_slope(double a, GeluForm form)
 
     if (form == GELU_ERF)
         return g + a * 0.5 * ROOT_2_PI * exp(-0.5 * a * a);
-    return g + 2 * a * g * (1 - g) * ROOT_2_PI * (1 + 3 * CUBE * a * a);
+    return g + 2 * a * g * (1 - g) * ROOT_2_PI * (1 + 3 * GELU_CUBE * a * a);
 }
 
 Tensor dense_gelu(Run *r, Tensor a, GeluForm form)

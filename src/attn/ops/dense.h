@@ -75,6 +75,14 @@ typedef enum GeluForm { GELU_TANH, GELU_ERF } GeluForm; /* they differ by up to 
 extern const char *const gelu_names[];
 
 double gelu_gate(double a, GeluForm form);  /* g(a) */
+
+#define ROOT_2_PI 0.79788456080286535588 /* sqrt(2/pi) */
+#define GELU_CUBE 0.044715
+/* The tanh form: g(a) is the sigmoid of this. */
+static inline double gelu_argument(double a)
+{
+    return 2 * ROOT_2_PI * (a + GELU_CUBE * a * a * a);
+}
 double gelu_slope(double a, GeluForm form); /* derivative of a g(a) */
 
 #define DENSE_GELU_FLOPS 10

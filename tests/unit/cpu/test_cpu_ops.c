@@ -350,6 +350,57 @@ TEST(steps_of_entries_in_one_pass)
     check_steps(1, 9, 600, DT_F32);
 }
 
+/* y = x times a number of each row, rounded once, in place or not. */
+static void check_scaled(int64_t width, DType dtype, bool in_place)
+{
+    Fixture f = fixture_new(2, 13);
+    Tensor  x = fixture_normal(&f, 2, 9, width, 1), z = fixture_tensor(&f, dtype, 2, 9, 1);
+    Tensor  y = in_place ? x : fixture_tensor(&f, DT_F32, 2, 9, width);
+    float   want[2 * 9 * 70];
+
+    for (int64_t row = 0; row < 2 * 9; row++) {
+        double by = 0.3 + 0.7 * (double)row;
+
+        if (dtype == DT_F32)
+            tensor_f32(&z)[row] = (float)by;
+        else
+            tensor_f64(&z)[row] = by;
+        for (int64_t c = 0; c < width; c++)
+            want[row * width + c] = (float)((double)tensor_f32(&x)[row * width + c] *
+                                            float_at(dtype, z.data, row));
+    }
+    cpu_entries(f.run, &(Entries){ .x = x, .z = z, .kind = ENTRY_PRODUCT, .by = 1, .y = y });
+    assert_memory_equal(y.data, want, (size_t)(2 * 9 * width) * sizeof(float));
+    fixture_free(&f);
+}
+
+TEST(rows_times_a_number_of_the_row)
+{
+    for (int way = 0; way < 4; way++) {
+        check_scaled(64, way & 1 ? DT_F32 : DT_F64, way & 2);
+        check_scaled(70, way & 1 ? DT_F32 : DT_F64, way & 2);
+        check_scaled(3, way & 1 ? DT_F32 : DT_F64, way & 2);
+    }
+}
+
+/* x times its gate, by vectors and in the remainder, at every size of x. */
+TEST(gelu_of_entries_in_its_tanh_form)
+{
+    Fixture f = fixture_new(2, 14);
+    Tensor  x = fixture_tensor(&f, DT_F64, 1, 3, 333), y = fixture_tensor(&f, DT_F64, 1, 3, 333);
+
+    for (int at = 0; at < 3 * 333; at++)
+        tensor_f64(&x)[at] = (at - 500) * (at % 2 ? 0.013 : 0.9);
+    cpu_entries(f.run, &(Entries){ .x = x, .kind = ENTRY_GELU_TANH, .y = y });
+    for (int at = 0; at < 3 * 333; at++) {
+        double a = tensor_f64(&x)[at];
+        double gate = 0.5 * (1 + tanh(0.79788456080286535588 * (a + 0.044715 * a * a * a)));
+
+        CHECK_NEAR(tensor_f64(&y)[at], a * gate, 1e-14 * fmax(1, fabs(a)));
+    }
+    fixture_free(&f);
+}
+
 /* One number for each row and head, of rows that all heads share. */
 TEST(long_products_of_one_column)
 {
