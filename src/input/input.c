@@ -132,6 +132,11 @@ int64_t input_layer_index(const Input *in)
     return in->held ? i : in->layer;
 }
 
+int64_t input_kv_heads(const Input *in)
+{
+    return in->v.data && in->v.rank == 3 ? in->v.shape[0] : in->heads;
+}
+
 const char *input_short_name(const Input *in)
 {
     const char *name = in->name, *end = name + load_path_length(name);

@@ -73,6 +73,9 @@ void   input_free(Input *input);
 int64_t input_layer_number(const Input *in, int64_t i);
 int64_t input_layer_index(const Input *in);
 
+/* Heads of k and v; of an input of x or weights alone, all heads. */
+int64_t input_kv_heads(const Input *in);
+
 /* Its name in captions: of a file and of a sample without the folder. */
 const char *input_short_name(const Input *in);
 

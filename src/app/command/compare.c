@@ -481,8 +481,10 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
     const Input *input = session_input(s);
     Text         line = { 0 };
 
-    text_addf(&line, "input %s: h=%lld n=%lld d=%lld.", input->name, (long long)input->heads,
-              (long long)input->n, (long long)input->d);
+    text_addf(&line, "input %s: h=%lld", input->name, (long long)input->heads);
+    if (input_kv_heads(input) < input->heads)
+        text_addf(&line, " kv=%lld", (long long)input_kv_heads(input));
+    text_addf(&line, " n=%lld d=%lld.", (long long)input->n, (long long)input->d);
     text_add(out, "\n");
     text_add_folded(out, text_str(&line), room, 2);
     text_free(&line);

@@ -269,12 +269,10 @@ static int input_causal(lua_State *L)
     return 1;
 }
 
-/* Heads of k and v; for an input of x or weights alone, all heads.  [-0, +1, v] */
-static int input_kv_heads(lua_State *L)
+/* [-0, +1, v] */
+static int push_kv_heads(lua_State *L)
 {
-    const Input *in = checked_input(L);
-
-    lua_pushinteger(L, in->v.data && in->v.rank == 3 ? in->v.shape[0] : in->heads);
+    lua_pushinteger(L, input_kv_heads(checked_input(L)));
     return 1;
 }
 
@@ -420,7 +418,7 @@ static const Member input_members[] = {
     { "d", input_d, NULL, "integer", "size of a query and a key" },
     { "e", input_e, NULL, "integer", "size of a value" },
     { "heads", input_heads, NULL, "integer", "query heads" },
-    { "kv_heads", input_kv_heads, NULL, "integer",
+    { "kv_heads", push_kv_heads, NULL, "integer",
       "heads of k and v; query head h looks at head h // (heads // kv_heads)" },
     { "layer", input_layer, NULL, "integer", "which layer of the file this is" },
     { "layers", input_layers, NULL, "integer", "how many layers the file holds" },

@@ -93,6 +93,8 @@ static void add_input_field(const Ui *ui, const Input *input, InputField field, 
     default:
         if (input->heads > 1)
             text_addf(out, "h=%lld", (long long)input->heads);
+        if (input_kv_heads(input) < input->heads)
+            text_addf(out, " kv=%lld", (long long)input_kv_heads(input));
     }
 }
 
