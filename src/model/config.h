@@ -20,8 +20,9 @@ typedef enum ConfigSource { CONFIG_GGUF, CONFIG_FOLDER } ConfigSource;
 
 /* notes: lines for the user are added. */
 bool config_from_gguf(const Gguf *g, Arena *arena, ModelConfig *out, Text *notes, Error *err);
-/* root: config.json. */
-bool config_from_json(json_t *root, Arena *arena, ModelConfig *out, Error *err);
+/* root: config.json; pooling: that of sentence-transformers, or NULL. */
+bool config_from_json(json_t *root, json_t *pooling, Arena *arena, ModelConfig *out, Text *notes,
+                      Error *err);
 
 /* What is wrong with a file becomes ERR_MODEL, with its path in front; returns false. */
 bool model_failed(const char *path, Error *err);

@@ -178,6 +178,17 @@ static void note_window(Keys *k, Text *notes)
                   2 * (long long)window - 1);
 }
 
+static void pool(Keys *k, ModelConfig *config, Text *notes)
+{
+    int64_t kind = whole(k, "pooling_type", INT64_MIN, INT64_MAX, 0);
+
+    if (kind >= 0 && kind <= 2)
+        config->pooling = (int)kind;
+    else
+        text_addf(notes, "key %s of %lld is ignored: known are 1, mean, and 2, first token\n",
+                  k->name, (long long)kind);
+}
+
 /* ---- the tokenizer's keys -------------------------------------------------- */
 
 /* Lists as long as the tokens, and no more tokens than the embedding has rows. */
@@ -303,6 +314,8 @@ bool config_from_gguf(const Gguf *g, Arena *arena, ModelConfig *out, Text *notes
     if (out->norm == MODEL_RMS && !rotate(&k, arena, out))
         return false;
     note_window(&k, notes);
+    if (!out->causal)
+        pool(&k, out, notes);
     out->vocab = embedding && embedding->rank == 2 ? embedding->dims[1] : 0;
     return !k.failed && (!out->vocab || (check_lists(g, out->vocab, err) &&
                                          check_specials(g, out->vocab, err) &&

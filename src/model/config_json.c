@@ -330,7 +330,19 @@ static bool read_bert(Reader *r, ModelConfig *c)
     return !r->failed;
 }
 
-bool config_from_json(json_t *root, Arena *arena, ModelConfig *out, Error *err)
+static void pool(json_t *pooling, ModelConfig *c, Text *notes)
+{
+    if (json_is_true(json_object_get(pooling, "pooling_mode_mean_tokens")))
+        c->pooling = 1;
+    else if (json_is_true(json_object_get(pooling, "pooling_mode_cls_token")))
+        c->pooling = 2;
+    else if (pooling)
+        text_add(notes, "1_Pooling/config.json is ignored: known are the mean and the first "
+                 "token\n");
+}
+
+bool config_from_json(json_t *root, json_t *pooling, Arena *arena, ModelConfig *out, Text *notes,
+                      Error *err)
 {
     Reader      r = { .object = root, .err = err };
     bool        encoder = find(&r, "type_vocab_size"); /* old files name no model_type */
@@ -347,6 +359,8 @@ bool config_from_json(json_t *root, Arena *arena, ModelConfig *out, Error *err)
                                : !(out->causal ? read_gpt2(&r, out) : read_bert(&r, out)))
         return false;
     out->vocab = whole(&r, "vocab_size", 1, CONFIG_SIZE_MAX, 0);
+    if (!out->causal)
+        pool(pooling, out, notes);
     if (r.failed)
         return false;
     return config_finish(out, err) || error_prefix(err, "config.json");

@@ -54,7 +54,9 @@ static bool read_config(Model *m, const ModelFile *file, Arena *arena, Error *er
 {
     Text notes = { 0 };
     bool ok = file->gguf ? config_from_gguf(file->gguf, arena, &m->config, &notes, err)
-                         : config_from_json(folder_config(file->folder), arena, &m->config, err);
+                         : config_from_json(folder_config(file->folder),
+                                            folder_pooling(file->folder), arena, &m->config,
+                                            &notes, err);
 
     m->notes = ok && text_ok(&notes) ? arena_strdup(arena, text_str(&notes)) : NULL;
     if (ok && !m->notes)

@@ -39,6 +39,7 @@ typedef struct ModelConfig {
     int64_t     window;          /* sliding window, keys with themselves; 0: none */
     double      scale;           /* 1/sqrt(head_dim) */
     bool        tied;            /* head is the embedding */
+    int         pooling;         /* encoders: 0 none, 1 mean, 2 first token */
 } ModelConfig;
 
 typedef struct ModelNormWeights {

@@ -141,17 +141,19 @@ static bool is_sound(const ModelConfig *c)
 void feed_config(const uint8_t *data, size_t size)
 {
     Error        err = ERROR_INIT;
+    Text         notes = { 0 };
     Arena       *arena = arena_new();
     json_error_t why;
     json_t      *root = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &why);
     ModelConfig  config;
 
     if (json_is_object(root)) {
-        if (config_from_json(root, arena, &config, &err))
+        if (config_from_json(root, root, arena, &config, &notes, &err))
             target_assert(is_sound(&config), "sizes beyond their limits");
         else
             target_message(&err);
     }
     json_decref(root);
+    text_free(&notes);
     arena_free(arena);
 }

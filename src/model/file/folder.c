@@ -14,7 +14,7 @@
 #define INDEX "model.safetensors.index.json"
 
 struct ModelFolder {
-    json_t            *config;
+    json_t            *config, *pooling;
     Mapped             file; /* the tensors, or the index of the shards */
     Store              store;
     const StoreEntry **order; /* by name */
@@ -131,7 +131,14 @@ static bool open_tensors(ModelFolder *f, const char *folder, Error *err)
 static bool open_folder(ModelFolder *f, const char *path, Error *err)
 {
     f->config = read_json(path, "config.json", err);
-    return f->config && open_tensors(f, path, err);
+    if (!f->config)
+        return false;
+    if (exists(path, "1_Pooling/config.json")) {
+        f->pooling = read_json(path, "1_Pooling/config.json", err);
+        if (!f->pooling)
+            return false;
+    }
+    return open_tensors(f, path, err);
 }
 
 ModelFolder *folder_open(const char *path, Error *err)
@@ -155,6 +162,7 @@ void folder_close(ModelFolder *f)
     store_close(&f->store);
     mapped_close(&f->file);
     json_decref(f->config);
+    json_decref(f->pooling);
     free(f->order);
     free(f);
 }
@@ -162,6 +170,11 @@ void folder_close(ModelFolder *f)
 json_t *folder_config(const ModelFolder *f)
 {
     return f->config;
+}
+
+json_t *folder_pooling(const ModelFolder *f)
+{
+    return f->pooling;
 }
 
 int64_t folder_bytes(const ModelFolder *f)

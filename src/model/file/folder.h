@@ -24,6 +24,7 @@ void         folder_close(ModelFolder *f);
 json_t           *folder_json(const char *path, Error *err);
 
 json_t           *folder_config(const ModelFolder *f); /* config.json: an object; borrowed */
+json_t           *folder_pooling(const ModelFolder *f); /* 1_Pooling/config.json; NULL: none */
 int64_t           folder_bytes(const ModelFolder *f);   /* of the files with tensors */
 int64_t           folder_count(const ModelFolder *f);
 const StoreEntry *folder_tensor(const ModelFolder *f, int64_t index);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "core/text.h"
 #include "model/config.h"
 #include "model/model.h"
 
@@ -11,38 +12,46 @@
 
 static Arena *arena;
 
-static bool read_config(const char *json, ModelConfig *out, Error *err)
+static bool read_config(const char *json, const char *pooling, ModelConfig *out, Text *notes,
+                        Error *err)
 {
     json_error_t why;
-    json_t      *root = json_loads(json, 0, &why);
+    json_t      *root = json_loads(json, 0, &why), *pool = NULL;
     bool         ok;
 
     if (!root)
         fail_msg("%s: %s", json, why.text);
-    ok = config_from_json(root, arena, out, err);
+    if (pooling)
+        pool = json_loads(pooling, 0, &why);
+    ok = config_from_json(root, pool, arena, out, notes, err);
     json_decref(root);
+    json_decref(pool);
     return ok;
 }
 
 static ModelConfig config_of(const char *json)
 {
     ModelConfig c;
+    Text        notes = { 0 };
     Error       err = ERROR_INIT;
 
-    if (!read_config(json, &c, &err))
+    if (!read_config(json, NULL, &c, &notes, &err))
         fail_msg("%s", err.text);
+    text_free(&notes);
     return c;
 }
 
 static void refuse_config(const char *json, const char *words)
 {
     ModelConfig c;
+    Text        notes = { 0 };
     Error       err = ERROR_INIT;
 
-    if (read_config(json, &c, &err))
+    if (read_config(json, NULL, &c, &notes, &err))
         fail_msg("was read, but \"%s\" was expected", words);
     check_words(&err, words);
     assert_non_null(strstr(err.text, "config.json: "));
+    text_free(&notes);
 }
 
 #define SIZES "\"hidden_size\":64,\"intermediate_size\":256,\"num_hidden_layers\":2,"              \
@@ -140,6 +149,25 @@ static void windows_are_those_of_all_layers(void **state)
     refuse_config(OF("qwen3", ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]"),
                   "layer_types|alternate");
     refuse_config(OF("qwen3", ",\"layer_types\":[\"linear_attention\"]"), "linear_attention");
+}
+
+static void the_pooling_of_sentences_is_read(void **state)
+{
+    static const char bert[] = OF("bert", ",\"type_vocab_size\":2");
+    ModelConfig       c;
+    Text              notes = { 0 };
+    Error             err = ERROR_INIT;
+
+    (void)state;
+    assert_true(read_config(bert, "{\"pooling_mode_mean_tokens\":true}", &c, &notes, &err));
+    assert_int_equal(c.pooling, 1);
+    assert_true(read_config(bert, "{\"pooling_mode_cls_token\":true}", &c, &notes, &err));
+    assert_int_equal(c.pooling, 2);
+    assert_string_equal(text_str(&notes), "");
+    assert_true(read_config(bert, "{\"pooling_mode_max_tokens\":true}", &c, &notes, &err));
+    assert_int_equal(c.pooling, 0);
+    assert_non_null(strstr(text_str(&notes), "ignored"));
+    text_free(&notes);
 }
 
 static void what_is_not_covered_is_named(void **state)
@@ -609,6 +637,7 @@ int main(void)
         cmocka_unit_test(defaults_follow_the_family),
         cmocka_unit_test(frequencies_are_scaled),
         cmocka_unit_test(windows_are_those_of_all_layers),
+        cmocka_unit_test(the_pooling_of_sentences_is_read),
         cmocka_unit_test(what_is_not_covered_is_named),
         cmocka_unit_test(bad_values_of_config_are_named),
         IN_FOLDER(a_prefix_may_be_there_or_not),

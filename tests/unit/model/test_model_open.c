@@ -216,12 +216,14 @@ static void an_encoder_has_no_head(void **state)
 
     (void)state;
     key_bool(&w, "bert.attention.causal", 0);
+    key_u32(&w, "bert.pooling_type", 1);
     tensor_f32(&w, "token_types.weight", 2, 8);
     norm_f32(&w, "token_embd_norm");
     norm_f32(&w, "blk.0.attn_output_norm");
     norm_f32(&w, "blk.0.layer_output_norm");
     m = opened(&w);
     assert_false(m->config.causal);
+    assert_int_equal(m->config.pooling, 1);
     assert_int_equal(m->head.type, WEIGHT_NONE);
     assert_null(m->final_norm.weight);
     check_weight(&m->types, 2, 8);
