@@ -100,6 +100,7 @@ $(BUILD)/config.txt: Makefile tools/configuration
 # absolute BUILD.
 .PHONY: flags
 $(BUILD)/flags: flags | $(BUILD)/config.txt
+# $(file) also writes under make -n, where no rule has made the folder.
 	$(file >$(shell mkdir -p $(@D))$@.tmp,$(filter-out -Werror -I$(BUILD)/gen,$(ALL_CPPFLAGS) $(ALL_CFLAGS)))
 	@if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
 

@@ -36,9 +36,9 @@ bool generate_allocate(Input *in, int64_t heads, int64_t kv_heads, int64_t n, in
                        const InputChoice *choice, Error *err)
 {
     int64_t shape[3] = { heads, n, d }, shared[3] = { kv_heads, n, d };
-    int64_t bytes = 4 * (heads > 1 ? 4 : 3);
+    int64_t bytes = 4 * ((heads > 1 ? 2 : 1) * heads + 2 * kv_heads);
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 1; i < 3; i++)
         if (__builtin_mul_overflow(bytes, shape[i], &bytes))
             bytes = INT64_MAX;
     if (bytes > load_limit(choice))

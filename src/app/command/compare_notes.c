@@ -104,7 +104,7 @@ static void head_row(const Result *result, int head, bool grouped, TableStyle st
 
 static bool is_grouped(const Input *input)
 {
-    return input->k.data && input->k.shape[0] > 0 && input->k.shape[0] < input->heads;
+    return input_kv_heads(input) < input->heads;
 }
 
 void compare_heads(Result *const *results, int count, TableStyle style, int room, Text *out)

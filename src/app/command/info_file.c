@@ -238,7 +238,7 @@ static void describe_layer(const Input *input, Text *out)
 /* Grouped heads: ", 2 key and value heads, each for 4 heads of q". */
 static void describe_groups(const Input *input, Text *out)
 {
-    int64_t keys = tensor_with_rank(input->k, 3).shape[0];
+    int64_t keys = input_kv_heads(input);
 
     if (keys != input->heads)
         text_addf(out, ", %lld key and value head%s (each for %lld of q)", (long long)keys,
