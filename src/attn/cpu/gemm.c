@@ -75,7 +75,8 @@ typedef struct Job {
     bool          ta, tb;
     double        alpha, beta;
     Tensor       *c;
-    double       *work; /* f64 only: [workers] tiles of a and b */
+    double       *work;        /* f64 only: [workers] tiles of a and b */
+    int64_t       left, right; /* doubles of one tile of each */
     int64_t       blocks, rows; /* per head; of a block */
 } Job;
 
@@ -139,13 +140,13 @@ static void gemm_item_wide(void *context, int64_t item, int worker)
     int64_t    rows = min_i64(job->rows, job->c->shape[1] - first);
     int64_t    wide = min_i64(TILE_COLS, cols - at), inner = job->a->shape[job->ta ? 1 : 2];
     double    *c = tensor_f64(job->c) + head * job->c->stride[0] + first * job->c->stride[1];
-    double    *left = job->work + worker * TILE_INNER * (GEMM_ROWS + TILE_COLS);
+    double    *left = job->work + worker * (job->left + job->right);
 
     for (int64_t t = 0; t < inner && !cpu_cancelled(job->run); t += TILE_INNER) {
         int64_t    depth = min_i64(TILE_INNER, inner - t);
         WideMatrix a = piece(job->a, head, h, job->ta, first, rows, t, depth, left);
         WideMatrix b = piece(job->b, head, h, job->tb, t, depth, at, wide,
-                             left + TILE_INNER * GEMM_ROWS);
+                             left + job->left);
 
         cpu_dgemm(a, b, rows, wide, depth, job->alpha, t ? 1 : job->beta, c + at,
                   job->c->stride[1]);
@@ -179,6 +180,20 @@ static void gemm_rows(const Job *job)
     }
 }
 
+/* Room for the factors of one tile; what is f64 stays where it is. */
+static void wide_room(Job *job)
+{
+    Run    *r = job->run;
+    int64_t depth = min_i64(TILE_INNER, job->a->shape[job->ta ? 1 : 2]);
+
+    job->left = job->a->dtype == DT_F64 ? 0 : round_up_to(job->rows * depth, LINE);
+    job->right = job->b->dtype == DT_F64
+                     ? 0
+                     : round_up_to(min_i64(TILE_COLS, job->c->shape[2]) * depth, LINE);
+    job->work = cpu_scratch(r, threads_count(r->threads),
+                            max_i64(1, job->left + job->right) * (int64_t)sizeof(double));
+}
+
 static void gemm_wide(Job *job)
 {
     Run      *r = job->run;
@@ -188,8 +203,7 @@ static void gemm_wide(Job *job)
     if (is_row(job))
         gemm_rows(job);
     else
-        job->work = cpu_scratch(r, threads_count(r->threads) * TILE_INNER,
-                                (GEMM_ROWS + TILE_COLS) * (int64_t)sizeof(double));
+        wide_room(job);
     if (job->work)
         threads_run(threads_of(job), tiles, gemm_item_wide, job);
     arena_release(r->arena, mark);

@@ -484,4 +484,14 @@ TEST(the_ramp_is_linear)
     fixture_free(&f);
 }
 
+/* Products of small layers have no room of large tiles beside them: it was 3 MiB. */
+TEST(a_small_layer_takes_little_memory)
+{
+    Fixture f = fixture_new_x(13);
+
+    fixture_run(&f, "mlp-mixer", "", false);
+    assert_true(arena_peak(f.run->arena) < 256 * 1024);
+    fixture_free(&f);
+}
+
 SUITE(NULL, NULL)
