@@ -286,7 +286,7 @@ check: ## layers, tables against files, documents fresh, warnings of gcc and cla
 	$(Q)for room in ui script; do tools/link-cycle $(CHECKED) $$room 10 >/dev/null || exit 1; done
 	$(Q)tools/check-docs $(CHECKED)/attnscope
 	$(Q)tools/check-warnings-clang $(CHECKED) "$(PACKAGES)"
-	$(Q)$(if $(NVCC),$(MAKE) --no-print-directory cuda)
+	+$(Q)$(if $(NVCC),$(MAKE) --no-print-directory cuda)
 
 docs: all ## write docs/*.md, the man page and the Lua stubs from the tables
 	$(Q)tools/write-docs $(BUILD)/attnscope
