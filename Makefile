@@ -202,13 +202,13 @@ under_sanitizers = $(MAKE) --no-print-directory $(jobs) BUILD=build/sanitized SA
                    SHARED=1 CFLAGS='$(CFLAGS) $(casts)'
 
 asan: deeper ## the whole suite under the address and undefined-behaviour sanitizers
-	$(Q)$(under_sanitizers) test
+	+$(Q)$(under_sanitizers) test
 
 # Not in CI's time: the emulated device, dearer than all other programs together (asan has it).
 sanitized_bin = $(filter-out $(BUILD)/tests/test_gpu_%,$(unit_bin))
 
 sanitize: deeper ## unit programs, command line and parsers' corpus under these sanitizers, without the emulated device
-	$(Q)$(under_sanitizers) CUDA=0 sanitized
+	+$(Q)$(under_sanitizers) CUDA=0 sanitized
 
 .PHONY: sanitize sanitized
 sanitized: $(BUILD)/attnscope $(BUILD)/tests/replay $(sanitized_bin)

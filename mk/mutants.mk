@@ -35,12 +35,12 @@ JOBS    ?= $(shell nproc)
 in_tree = $(MAKE) --no-print-directory $(jobs) SHARED=1 OPTIMISE=-O1 CUDA=0
 
 coverage: deeper ## lines and branches that the tests reach, by room (gcov; with lcov also as pages)
-	$(Q)$(in_tree) BUILD=build/coverage COVERED='--coverage -fprofile-update=atomic' \
+	+$(Q)$(in_tree) BUILD=build/coverage COVERED='--coverage -fprofile-update=atomic' \
 	    COVERED_KERNELS=--coverage measured
 	$(Q)JOBS=$(JOBS) tools/coverage/run build/coverage
 
 mutants: deeper ## small changes of the program, one at a time: which do the tests let through? (COUNT=60 KERNELS=15 SEED= ROOM= JOBS= BUDGET= AGAIN= RESULTS=)
 	$(Q)[ -s build/coverage/map ] || $(MAKE) --no-print-directory coverage
-	$(Q)$(in_tree) BUILD=build/mutants CFLAGS='$(CFLAGS) -g0' measured
+	+$(Q)$(in_tree) BUILD=build/mutants CFLAGS='$(CFLAGS) -g0' measured
 	$(Q)JOBS=$(JOBS) BUDGET=$(BUDGET) AGAIN=$(AGAIN) RESULTS='$(RESULTS)' \
 	    tools/mutants/run build/mutants build/coverage/map '$(SEED)' '$(or $(COUNT),60)' '$(KERNELS)' '$(ROOM)' $(sources) $(kernels)
