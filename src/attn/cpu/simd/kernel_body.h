@@ -19,8 +19,8 @@
 #define SCORE_DEPTH 64
 #define FINE_DEPTH 16
 /* Floats beyond those that are read, to prefetch where rows lie one below the other: the hardware
- * begins anew with every page. */
-#define AHEAD 576
+ * begins anew with every page.  Measured on Zen 3 and Zen 5 (docs/performance-log.md). */
+#define AHEAD (WIDTH < LANES ? 576 : 2048)
 
 INLINE Vec vec_load(const float *p)
 {

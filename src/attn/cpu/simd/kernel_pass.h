@@ -8,6 +8,7 @@
 #define PASS_PAIR 2  /* of them, whose values are mixed at a time */
 #define PASS_KEYS 64
 #define PASS_FEW (WIDTH < LANES ? 8 : LANES) /* neighbours, which are fetched ahead */
+#define PASS_LONE (WIDTH < LANES ? 8 : PASS_KEYS) /* of one query, which has less to do with them */
 #define PASS_VECS 4
 #define PASS_STRIP (PASS_VECS * WIDTH) /* columns that are mixed at a time */
 
@@ -237,7 +238,7 @@ static TARGET __attribute__((noinline)) void pass_four(const KeyPass *p)
 static TARGET __attribute__((noinline)) void pass_one_or_two(const KeyPass *p)
 {
     if (p->rows == 1)
-        pass_rows(p, 1, PASS_FEW);
+        pass_rows(p, 1, PASS_LONE);
     else
         pass_rows(p, PASS_PAIR, LANES);
 }
