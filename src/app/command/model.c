@@ -21,7 +21,8 @@ static void describe_types(const Model *m, Text *out)
     for (int t = 0; t < WEIGHT_TYPES; t++)
         if (m->type_count[t])
             text_addf(out, "%s%lld %s", count++ ? ", " : "", (long long)m->type_count[t],
-                      weight_type_name((WeightType)t));
+                      t == WEIGHT_NONE ? "of numbers that are no weights"
+                                       : weight_type_name((WeightType)t));
 }
 
 static void describe_attention(const ModelConfig *c, Text *out)
@@ -69,7 +70,11 @@ void model_describe(const Model *m, Text *out)
                   (long long)tokenizer_size(m->tokenizer));
     else
         text_addf(out, "cannot be read: %s\n", m->tokenizer_why);
-    text_addf(out, "head       %s\ntensors    ", head_of(m));
+    text_addf(out, "head       %s\n", head_of(m));
+    if (c->pooling)
+        text_addf(out, "sentence   %s\n", c->pooling == 1 ? "the mean of its tokens"
+                                                          : "its first token");
+    text_add(out, "tensors    ");
     describe_types(m, out);
     text_add(out, "\n");
     text_add(out, m->notes);

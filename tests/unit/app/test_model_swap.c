@@ -1,10 +1,11 @@
-/* test_model_swap.c -- mixtures from files, and how far the passes of a model are. */
+/* test_model_swap.c -- what is said of a model, mixtures from files, and how far its passes are. */
 #include "check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "app/command/command.h"
 #include "app/command/model.h"
 #include "app/session/model_input.h"
 #include "app/study/swap_file.h"
@@ -119,6 +120,29 @@ TEST(a_set_is_numbers_and_ranges)
     assert_true(!set[0] && set[1] && set[2]);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         CHECK(!model_parse_set("--layers", wrong[i], "layer", 3, set, NULL), "'%s'", wrong[i]);
+}
+
+TEST(an_encoder_says_how_it_reads_a_sentence)
+{
+    char  name[] = "minilm";
+    Text  out = { 0 };
+    Model m = { .config = { .arch = "bert", .layers = 1, .heads = 1, .pooling = 1 },
+                .name = name, .format = "folder", .notes = (char[]){ "" } };
+
+    m.type_count[WEIGHT_F32] = 103;
+    m.type_count[WEIGHT_NONE] = 1;
+    model_describe(&m, &out);
+    assert_non_null(strstr(text_str(&out), "\nsentence   the mean of its tokens\n"));
+    assert_non_null(strstr(text_str(&out), "1 of numbers that are no weights, 103 F32"));
+    m.config.pooling = 2;
+    text_clear(&out);
+    model_describe(&m, &out);
+    assert_non_null(strstr(text_str(&out), "\nsentence   its first token\n"));
+    m.config.pooling = 0;
+    text_clear(&out);
+    model_describe(&m, &out);
+    assert_null(strstr(text_str(&out), "\nsentence"));
+    text_free(&out);
 }
 
 SUITE(NULL, NULL)
