@@ -140,8 +140,6 @@ static int run_words(int argc, char **argv, const LessonReader *lessons,
     status = ok || !shortage_noted() ? program_print(&out) : 1;
     if (!ok)
         status = complain_of(&err);
-    else if (session_warning(session) && isatty(STDERR_FILENO))
-        program_message(session_warning(session));
     text_free(&out);
     session_free(session);
     return status;

@@ -214,6 +214,8 @@ static void finish_record(Result *result, bool softened)
     snprintf(record->input, sizeof(record->input), "%s", result->input->name);
     if (result->loaded->warning)
         record_warn(record, "%s", result->loaded->warning);
+    if (result->run->blas && environment_blas_warning())
+        record_warn(record, "%s", environment_blas_warning());
 }
 
 /* Runs again with another seed, for the quality alone. */

@@ -66,6 +66,7 @@ bool cpu_blas(Run *r)
 
     if (!blas_ready(threads_count(r->threads), &err))
         run_fail(r, err.code, "%s", err.text);
+    r->blas = true;
     return !run_failed(r);
 }
 
