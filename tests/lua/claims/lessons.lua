@@ -710,6 +710,11 @@ return {
     is(wide:pattern().nnz / wide:pattern().heads / 4656, "<=", 0.8)
     is(head_mass(induction("window(window=93)")), "<", 0.95)
   end },
+  { "21-top-k", "DSA a small key of its own for each token", function(is)
+    local r = run("dsa")
+    is(r:view("index_wk").shape[2], "<", 32) -- numbers of a key of the indexer
+    is(r:view("index_scores", 0).shape[2], "==", 64)
+  end },
   { "21-top-k", "As n grows it stays near half", function(is)
     local o = { n = 1024, causal = true, input = "synthetic:normal" }
     local share = flops("topk(k=8)", o) / flops("full", o)
