@@ -78,7 +78,7 @@ return {
     local short, long = run("linear", { n = 512 }), run("linear", { n = 1024 })
     is(claims.flops(long) / claims.flops(short), "<", 2.1)
   end },
-  { "span", "its newest tokens that hold 90 % (span_mass) of the weight, signs left out", function(is)
+  { "span", "its newest tokens that hold 90 % (span_mass) of the weight", function(is)
     local r, total = run("gated-deltanet"), 0
     for q, row in ipairs(claims.rows(r, "weights")) do
       local all, near, span = 0, 0, 0
