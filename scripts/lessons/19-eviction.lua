@@ -18,6 +18,15 @@ local function missed(run)
     return sum / 47
 end
 
+-- Mean weight of exact attention on keys from..to, of the rows before the words come again.
+local function early(run, from, to)
+    local sum = 0
+    for q = 6, 47 do
+        for k = from, to do sum = sum + run.value("weights", q, k, 1) / 42 end
+    end
+    return sum
+end
+
 return {
     title = "What leaves the cache",
     summary = "A decoder keeps the keys of all tokens. With room for 16, which ones stay?",
@@ -55,13 +64,13 @@ return {
             ]],
             show = cache("streaming-llm(window=12,sinks=4)"),
             runs = { window = { "window(window=31)", input = "sample:induction.safetensors",
-                layer = 1 } },
+                layer = 1 }, full = { "full", input = "sample:induction.safetensors", layer = 1 } },
             now = function(s)
                 return ("this head keeps %s, with the window %s"):format(
                     percent(s[1].kept(1)), percent(s.window.kept(1)))
             end,
             ask = {
-                "Why are just these worth four places?",
+                "Why are just the first worth places?",
                 choices = {
                     { "they are a sink", "Rows that look for nothing put their weight there." },
                     { "a text begins with what matters", "Any word may stand there." },
@@ -70,8 +79,11 @@ return {
                 answer = 1,
             },
             hint = "Lesson 2 has a column that is bright in nearly all rows.",
-            explain = "The softmax must give its weight to some key. Without the sink it goes to "
-                .. "keys that do not deserve it, and the output changes.",
+            explain = function(s)
+                return ("Rows 6 to 47 put %s on the first two, %s on the next two. Without the "
+                    .. "sink it goes to keys that do not deserve it, and the output changes.")
+                    :format(percent(early(s.full, 0, 1)), percent(early(s.full, 2, 3)))
+            end,
         },
         {
             title = "By use",
@@ -97,8 +109,7 @@ return {
                 answer = 2,
             },
             hint = "Follow a column from its end downwards.",
-            explain = "It finds the sink by itself, as rows use it. Nobody has to say that the "
-                .. "first tokens matter.",
+            explain = "It finds the sink by itself, as rows use it.",
         },
         {
             title = "What was needed later",
@@ -115,10 +126,10 @@ return {
                 within = 0.06,
                 unit = "%",
             },
-            hint = "One bright line, nearly 1 in each row. The rest of the row is small.",
+            hint = "One bright line, nearly 1 in most rows. The rest of a row is small.",
             explain = function(s)
-                return ("%s. When those keys left, no query had asked for them. Eviction guesses "
-                    .. "the future from the past."):format(percent(missed(s[1])))
+                return ("%s. Nearly all of them left before a query had asked for them. "
+                    .. "Eviction guesses the future from the past."):format(percent(missed(s[1])))
             end,
         },
         {

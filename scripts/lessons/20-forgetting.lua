@@ -31,7 +31,7 @@ return {
                 answer = function(s) return s[1].d * s[1].d end,
                 within = 0,
             },
-            hint = "The length of the text is not in it.",
+            hint = "The text's length is not in it.",
             explain = function(s)
                 return ("As many as the keys and values of %d tokens. After a million tokens it "
                     .. "is the same."):format(s[1].figures.kv_equal_tokens)
@@ -40,8 +40,10 @@ return {
         {
             title = "Old writes fade",
             text = [[
-                RetNet multiplies the state by a number just below 1 before each write. This
-                head's is 31/32. Nothing in the text changes it.
+                Before each write RetNet multiplies the state by a fixed number below 1, for this
+                head 31/32.
+
+                A row's span: the newest tokens, with 90 % of its weight.
             ]],
             show = shown("retnet:weights"),
             runs = { sum = shown("retnet(decay=none)") },
@@ -88,8 +90,8 @@ return {
         {
             title = "Replace, not add",
             text = [[
-                This text writes four keys, again and again. The delta rule first reads what the
-                state returns for a key. It writes only the difference to the new value.
+                This text repeats four keys. The delta rule first reads what the state returns for
+                a key. It writes only the difference to the new value.
             ]],
             show = shown("deltanet:weights"),
             runs = { sum = shown("retnet(decay=none)") },
@@ -112,8 +114,8 @@ return {
         {
             title = "How well it remembers",
             text = [[
-                The test: give the last state each key that was written, and compare what it
-                returns with the value. 1 is a perfect memory.
+                The test: give the last state each written key, and compare what it returns with
+                the value. 1 is a perfect memory.
             ]],
             show = shown("deltanet:recall"),
             runs = { sum = shown("retnet(decay=none)"), gates = shown("gla(gate_norm=2)") },
@@ -123,7 +125,7 @@ return {
                     s.gates.figures.mean_recall)
             end,
             ask = {
-                "Why can none of them remember 1000 different keys with d = 16?",
+                "Why can none remember 1000 different keys with d = 16?",
                 choices = {
                     { "a state has room for 16", "16 directions; more keys overlap." },
                     { "they forget too fast", "The sum forgets nothing." },
@@ -133,7 +135,7 @@ return {
             },
             hint = "How many directions are there in 16 dimensions?",
             explain = "A cache grows and finds any token. A state is small, so models mix both: "
-                .. "a few layers of full attention among many with a state.",
+                .. "a few layers of full attention among many states.",
         },
     },
 }

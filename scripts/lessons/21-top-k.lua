@@ -123,8 +123,8 @@ return {
                 answer = 2,
             },
             hint = "One bound for each page.",
-            explain = "MoBA takes a block's mean, DSA a small network that reads every key "
-                .. "cheaply. All guess the scores before they read keys.",
+            explain = "MoBA takes a block's mean, DSA a small key of its own for each token. All "
+                .. "guess the scores before they read keys.",
         },
     },
 }

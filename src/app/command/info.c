@@ -79,6 +79,15 @@ static int text_width(int columns)
     return columns > 40 && columns < 100 ? columns - 1 : 99;
 }
 
+/* With the parameters that show it on a few tokens, as the command's input usually has. */
+static void steps_command(const Mechanism *m, Text *out)
+{
+    if (m->sketch)
+        text_addf(out, "steps     attnscope step '%s(%s)'\n\n", m->id, m->sketch);
+    else
+        text_addf(out, "steps     attnscope step %s\n\n", m->id);
+}
+
 /* Three plain sentences, and where to learn more. */
 static void info_opening(const Mechanism *m, int columns, Text *out)
 {
@@ -96,7 +105,7 @@ static void info_opening(const Mechanism *m, int columns, Text *out)
     }
     text_add(out, m->problem ? "\n" : "");
     lesson_reference(m->lesson, out);
-    text_addf(out, "steps     attnscope step %s\n\n", m->id);
+    steps_command(m, out);
 }
 
 static void info_mechanism(const Mechanism *m, int columns, Text *out)

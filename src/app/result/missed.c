@@ -293,6 +293,8 @@ static bool make_missed_view(Missed *o, Error *err)
     }
     p->about.keys = o->keys;
     p->about.share = o->found;
+    p->about.key = p->strongest.key;
+    p->about.weight = p->strongest.weight;
     p->view = (View){ .name = MISSED_VIEW, .kind = VIEW_COMPONENTS, .stage = "", .iteration = -1,
                       .step = -1, .dtype = DT_U8, .rank = 3, .shape = { o->h, o->n, o->m },
                       .support = all, .rows = "query", .cols = "key", .other = "missed",

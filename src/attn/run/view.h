@@ -57,7 +57,9 @@ typedef struct ViewFound {
     int     rounds; /* bits in order are the rounds that found it first (the last: that and
                        later ones); 1: just found; 0: bits are causes, as everywhere */
     int64_t keys;   /* searched for in each row */
-    const double *share; /* of each plane: the share found; NaN: nothing to find */
+    const double  *share;  /* of each plane: the share found; NaN: nothing to find */
+    const int32_t *key;    /* [planes][rows][keys] the strongest first; -1: no further key */
+    const float   *weight; /* [planes][rows][keys] theirs in exact attention */
 } ViewFound;
 
 #define VIEW_FOUND_ROUNDS 7 /* bits there are for rounds */

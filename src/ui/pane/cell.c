@@ -160,7 +160,8 @@ static void describe_cell(CellFacts *f, const View *view, const Row *row, bool d
         snprintf(f->text, sizeof(f->text), "not of the %lld strongest",
                  (long long)view->found->keys);
     else if (view->found)
-        snprintf(f->text, sizeof(f->text), f->bits == COMPONENT_OTHER ? "%s" : "found: %s", bits);
+        snprintf(f->text, sizeof(f->text),
+                 f->bits == COMPONENT_OTHER || !strcmp(bits, "found") ? "%s" : "found: %s", bits);
     else if (!f->allowed)
         snprintf(f->text, sizeof(f->text), differs ? "masked in both" : "masked");
     else if (differs)

@@ -119,7 +119,7 @@ void inspect_line(Ui *ui, int y)
 
 /* Columns of the lines of a row: the entry, its number, its bar, and why it is there. */
 typedef struct RowColumns {
-    int place, number, bar; /* widths; 0: none */
+    int place, number, bar; /* widths; bar 0: none */
 } RowColumns;
 
 static void place_of(const Pane *pane, const Row *row, const RowCell *cell, char *text, size_t size)
@@ -154,7 +154,7 @@ typedef struct RowTexts {
 
 static RowTexts row_texts(const Pane *pane, const Row *row, const RowCell *cells, int64_t count)
 {
-    RowTexts t = { .numbers = row->view->found ? 0 : 10, .reasons = 9 };
+    RowTexts t = { .numbers = 10, .reasons = 9 };
 
     for (int64_t i = 0; i < count; i++) {
         char text[128];
@@ -162,17 +162,17 @@ static RowTexts row_texts(const Pane *pane, const Row *row, const RowCell *cells
         place_of(pane, row, &cells[i], text, sizeof(text));
         t.places = term_width(text) > t.places ? term_width(text) : t.places;
         number_text(row, &cells[i], text, sizeof(text));
-        t.numbers = t.numbers && term_width(text) >= t.numbers ? term_width(text) + 1 : t.numbers;
+        t.numbers = term_width(text) >= t.numbers ? term_width(text) + 1 : t.numbers;
         reason_text(row, cells[i].bits, text, sizeof(text));
         t.reasons = term_width(text) > t.reasons ? term_width(text) : t.reasons;
     }
     return t;
 }
 
-/* What was found has no number, and the number of a category is no length. */
+/* The number of a category is no length. */
 static bool row_has_bars(const Row *row)
 {
-    return !row->view->found && row->view->kind != VIEW_BUCKETS;
+    return row->view->kind != VIEW_BUCKETS;
 }
 
 /* Where there is little room the names of what allows a cell come before blanks and the bar. */
@@ -209,8 +209,7 @@ static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, i
     term_text(ui->term, y, area.x, c.place - 1, place,
               ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
     number_text(row, cell, number, sizeof(number));
-    if (c.number)
-        term_text(ui->term, y, area.x + c.place, c.number - 1, number, ui_style(ui, ROLE_TEXT));
+    term_text(ui->term, y, area.x + c.place, c.number - 1, number, ui_style(ui, ROLE_TEXT));
     length = most > 0 ? (int)lround(fabs((double)cell->value) / most * c.bar) : 0;
     for (int x = 0; x < length; x++)
         term_char(ui->term, y, bar_x + x, 0x2588, ui_style(ui, ROLE_METER));
@@ -264,13 +263,23 @@ void row_draw(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k)
     }
 }
 
-static int64_t found_in(const Row *row)
+/* "query 3: 5 of its 8 strongest keys found, 83.1 % of their weight" */
+static void found_summary(const Row *row, int64_t q, char *text, size_t size)
 {
     int64_t found = 0;
+    double  weight = 0;
 
-    for (int64_t c = 0; c < row->count; c++)
-        found += row->cells[c].bits != COMPONENT_OTHER;
-    return found;
+    for (int64_t c = 0; c < row->count; c++) {
+        bool there = row->cells[c].bits != COMPONENT_OTHER;
+
+        found += there;
+        weight += there ? (double)row->cells[c].value : 0;
+    }
+    snprintf(text, size, "query %lld: %lld of its %lld strongest keys found", (long long)q,
+             (long long)found, (long long)row->count);
+    if (row->sum > 0)
+        snprintf(text + strlen(text), size - strlen(text), ", %.3g %% of their weight",
+                 100 * weight / row->sum);
 }
 
 #define SUM_OFF 1e-3
@@ -307,8 +316,7 @@ void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
                  (long long)q, (long long)row->count, (long long)row->all, row->sum, sum,
                  row->entropy);
     else if (row->view && row->view->found)
-        snprintf(text, size, "query %lld: %lld of its %lld strongest keys found", (long long)q,
-                 (long long)found_in(row), (long long)row->count);
+        found_summary(row, q, text, size);
     else if (row->view && row->view->kind == VIEW_HOPS)
         snprintf(text, size, "query %lld is reached by %lld of %lld tokens, mean %.3g layers",
                  (long long)q, (long long)row->count, (long long)row->all,

@@ -58,13 +58,13 @@ static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit, bool 
                              ui_style(ui, ROLE_TEXT));
 }
 
-/* There is room for a sign, this name and, behind it, the sign that there are more. */
-static bool bit_fits(const Term *term, int x, const char *name)
+/* There is room for a sign, this name and, where more follow, the sign that there are more. */
+static bool bit_fits(const Term *term, int x, const char *name, bool more)
 {
     int most = term->cols < WIDE_TERM ? NAME_NARROW : NAME_WIDE;
     int width = term_width(name) < most ? term_width(name) : most;
 
-    return x + 2 + width + 2 <= term->cols;
+    return x + 2 + width + (more ? 2 : 0) <= term->cols;
 }
 
 #define LETTERS_HINT ":glyphs ascii names them"
@@ -95,6 +95,20 @@ static int legend_sorter(Ui *ui, const Pane *pane, const View *view, int y, int 
                               fits ? "the query's " : "", name);
 }
 
+/* A pane from `pane` on has a new cause; of that pane itself a bit above `bit`. */
+static bool more_bits(const Ui *ui, int pane, int bit)
+{
+    for (int i = pane; i < ui->compare.count; i++, bit = 0) {
+        const Pane *p = &ui->compare.panes[i];
+        const View *view = p->area.h && p->drawing.causes ? pane_view(p) : NULL;
+
+        for (int b = bit ? bit << 1 : COMPONENT_WINDOW; view && b <= COMPONENT_LAST; b <<= 1)
+            if (grid_causes(&p->drawing.grid) & b && is_new_cause(ui, i, view, (uint8_t)b))
+                return true;
+    }
+    return false;
+}
+
 static int legend_bits(Ui *ui, int y, int x)
 {
     bool  mono = ui->term->colours == TERM_MONO;
@@ -116,7 +130,7 @@ static int legend_bits(Ui *ui, int y, int x)
             if (!(grid_causes(&pane->drawing.grid) & bit) ||
                 !is_new_cause(ui, i, view, (uint8_t)bit))
                 continue;
-            if (!bit_fits(ui->term, x, cause_name(view, (uint8_t)bit))) { /* there are more */
+            if (!bit_fits(ui->term, x, cause_name(view, (uint8_t)bit), more_bits(ui, i, bit))) {
                 term_char(ui->term, y, x, 0x2026, ui_style(ui, ROLE_DIM));
                 return ui->term->cols; /* nothing has room behind it */
             }

@@ -109,6 +109,18 @@ static void take_bits(Row *row, const Pattern *components)
                          row->query, row->cells[c].key, &allowed);
 }
 
+/* Of keys that were looked for, what exact attention puts on them. */
+static void take_weights(Row *row)
+{
+    const ViewFound *found = row->view->found;
+    int64_t          at = (row->plane * view_rows(row->view) + row->query) * found->keys;
+
+    for (int64_t c = 0; c < row->count; c++)
+        for (int64_t k = 0; k < found->keys; k++)
+            if (found->key[at + k] == row->cells[c].key)
+                row->cells[c].value = found->weight[at + k];
+}
+
 /* Adds `sign` times the other.  Both rows are by key; where only one has a cell the other
  * counts as 0. */
 static bool add_row(Row *row, const Row *other, float sign)
@@ -195,6 +207,8 @@ bool row_read(Row *row, const void *owner, const View *view, const View *minus,
         return false;
     if (view->kind == VIEW_HOPS)
         only_reached(row);
+    if (view->found)
+        take_weights(row);
     if (components && components != view->support && row->count <= 4096)
         take_bits(row, components);
     if (minus && !subtract_view(row)) {

@@ -666,7 +666,8 @@ static void draw_foot(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
         last_run(pane, &out);
     else
         meter_words(&p->meter, &out);
-    term_text(ui->term, foot.y + used, foot.x, foot.w, text_str(&out), ui_style(ui, ROLE_GOOD));
+    term_paragraph(ui->term, (Area){ foot.y + used, foot.x, foot.h - used, foot.w },
+                   text_str(&out), ui_style(ui, ROLE_GOOD));
     text_free(&out);
 }
 

@@ -596,6 +596,39 @@ return {
        induction("streaming-llm(window=12,sinks=4)").stats.quality.mass_mean)
     is(head_mass(r), ">", head_mass(induction("streaming-llm(window=12,sinks=4)")))
   end },
+  { "19-eviction", "One bright line, nearly 1 in most rows", function(is)
+    local weights, bright = rows(induction("full"), "weights", 1), 0
+    for q = 50, 96 do bright = bright + (weights[q][q - 47] > 0.8 and 1 or 0) end
+    is(bright, ">", 47 / 2)
+    is(bright, "<", 47)
+  end },
+  { "19-eviction", "on the first two, %s on the next two", function(is)
+    local weights = rows(induction("full"), "weights", 1)
+    local two, rest = 0, 0
+    for q = 7, 48 do
+      two, rest = two + sum { table.unpack(weights[q], 1, 2) } / 42,
+        rest + sum { table.unpack(weights[q], 3, 4) } / 42
+    end
+    is(two, ">", 0.7)
+    is(rest, "<", 0.001)
+  end },
+  { "19-eviction", "Nearly all of them left before a query had asked for them", function(is)
+    local kept, weights = induction("h2o(heavy=8,recent=7)"):pattern(),
+      rows(induction("full"), "weights", 1)
+    local needed, asked = 0, 0
+    for q = 49, 95 do -- the bright key of the row, where it has left
+      local key, before = q - 47, 0
+      if weights[q + 1][key + 1] > 0.5 and not kept:cell(q, key, 1) then
+        for row = key + 1, q - 1 do
+          if kept:cell(row, key, 1) then before = math.max(before, weights[row + 1][key + 1]) end
+        end
+        needed, asked = needed + 1, asked + (before > 0.5 and 1 or 0)
+      end
+    end
+    is(needed, ">", 35)
+    is(asked, ">", 0)
+    is(asked, "<=", 3)
+  end },
   { "19-eviction", "Twice the room, and this head still misses most", function(is)
     local r = induction("h2o(heavy=24,recent=7)")
     is(#r:pattern():row(95, 1), "==", 2 * 16)
@@ -609,6 +642,19 @@ return {
     end
     is(left(0), "~", (31 / 32) ^ 27, 1e-4)
     is(left(1), ">", left(0))
+  end },
+  { "20-forgetting", "A row's span: the newest tokens, with 90 % of its weight", function(is)
+    local r = run("retnet", { n = 28, d = 16, input = "synthetic:clusters(clusters=4)" })
+    local total = 0
+    for q, row in ipairs(rows(r, "weights")) do
+      local all, near, span = 0, 0, 0
+      for k = 1, q do all = all + math.abs(row[k]) end
+      while near < 0.9 * all do
+        near, span = near + math.abs(row[q - span]), span + 1
+      end
+      total = total + span / 28
+    end
+    is(total, "~", r.figures.mean_span)
   end },
   { "20-forgetting", "What is not written again stays. So it forgets by content, not by age",
     function(is)
@@ -663,6 +709,11 @@ return {
     is(head_mass(wide), ">", 0.95)
     is(wide:pattern().nnz / wide:pattern().heads / 4656, "<=", 0.8)
     is(head_mass(induction("window(window=93)")), "<", 0.95)
+  end },
+  { "21-top-k", "DSA a small key of its own for each token", function(is)
+    local r = run("dsa")
+    is(r:view("index_wk").shape[2], "<", 32) -- numbers of a key of the indexer
+    is(r:view("index_scores", 0).shape[2], "==", 64)
   end },
   { "21-top-k", "As n grows it stays near half", function(is)
     local o = { n = 1024, causal = true, input = "synthetic:normal" }

@@ -78,4 +78,16 @@ return {
     local short, long = run("linear", { n = 512 }), run("linear", { n = 1024 })
     is(claims.flops(long) / claims.flops(short), "<", 2.1)
   end },
+  { "span", "its newest tokens that hold 90 % (span_mass) of the weight", function(is)
+    local r, total = run("gated-deltanet"), 0
+    for q, row in ipairs(claims.rows(r, "weights")) do
+      local all, near, span = 0, 0, 0
+      for k = 1, q do all = all + math.abs(row[k]) end
+      while near < 0.9 * all do
+        near, span = near + math.abs(row[q - span]), span + 1
+      end
+      total = total + span / 64
+    end
+    is(total, "~", r.figures.mean_span)
+  end },
 }

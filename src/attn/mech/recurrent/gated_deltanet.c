@@ -123,7 +123,8 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    VIEW("gates", VIEW_MASK, "factor by which each token fades the state"),
+    VIEW("gates", VIEW_MASK, "factor by which each token fades the state",
+         .quantity = "factor"),
     DELTA_VIEWS,
     RECURRENT_VIEWS,
     VIEW_PROMISE_END

@@ -103,7 +103,7 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    VIEW("gates", VIEW_MASK, "factor of each token and key channel"),
+    VIEW("gates", VIEW_MASK, "factor of each token and key channel", .quantity = "factor"),
     RECURRENT_VIEWS,
     VIEW_PROMISE_END
 };

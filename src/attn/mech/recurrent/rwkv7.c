@@ -276,8 +276,8 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    VIEW("decay", VIEW_MASK, "factor by which each channel fades"),
-    VIEW("rate", VIEW_MASK, "in-context learning rate of each channel"),
+    VIEW("decay", VIEW_MASK, "factor by which each channel fades", .quantity = "factor"),
+    VIEW("rate", VIEW_MASK, "in-context learning rate of each channel", .quantity = "rate"),
     VIEW("removal", VIEW_FEATURES, "keys along which the state is cleared"),
     VIEW("keys", VIEW_FEATURES, "keys that are written"),
     RECURRENT_VIEWS,
