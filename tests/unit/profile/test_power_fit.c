@@ -152,7 +152,7 @@ TEST(intervals_cover_as_often_as_they_say)
     }
 }
 
-/* What bends a slope at one length bends it for every seed there: more seeds are no more lengths. */
+/* What bends a slope at one length bends it for every seed there. */
 TEST(seeds_of_one_length_are_no_more_lengths)
 {
     static const double bend[] = { 1.2, 0.9, 0.8, 1.1 };
