@@ -120,7 +120,7 @@ static void ratio_cell(Table *t, const Ratio *r)
     if (r->lo.valid)
         table_cell(t, "%.3f [%.3f, %.3f]", r->value.value, r->lo.value, r->hi.value);
     else if (r->value.valid)
-        table_cell(t, "%.3f", r->value.value);
+        table_cell(t, r->value.value < 1e6 ? "%.3f" : "%.3g", r->value.value);
     else
         table_cell(t, "n/a");
 }

@@ -58,12 +58,20 @@ static void add_apart(Matches *out, const ResultRow *row, ApartKind kind, const 
     out->count_of[kind]++;
 }
 
+/* None is below 0. */
+static Number cost_of(const ResultRow *row, const char *path)
+{
+    Number cost = row_number(row, path);
+
+    return cost.value >= 0 ? cost : NUMBER_NONE;
+}
+
 /* Not valid where either was not measured; 1 where both are 0. */
 static Number plain_ratio(const Pair *pair, const char *path)
 {
-    Number x = row_number(pair->a, path), y = row_number(pair->b, path);
+    Number x = cost_of(pair->a, path), y = cost_of(pair->b, path);
 
-    if (!x.valid || !y.valid || !(x.value >= 0) || !(y.value >= 0))
+    if (!x.valid || !y.valid)
         return NUMBER_NONE;
     return number_of(x.value > 0 ? y.value / x.value : y.value > 0 ? (double)INFINITY : 1);
 }
@@ -85,11 +93,10 @@ static void find_lost(Matcher *m, const Pair *pair)
     Text lost = { 0 };
 
     for (size_t i = 0; i < COUNTED; i++)
-        if (row_number(pair->a, counted[i].path).valid &&
-            !row_number(pair->b, counted[i].path).valid)
+        if (cost_of(pair->a, counted[i].path).valid && !cost_of(pair->b, counted[i].path).valid)
             text_addf(&lost, "%s%s", lost.length ? ", " : "", counted[i].path);
     if (lost.length) {
-        text_add(&lost, " is null in the second");
+        text_add(&lost, ": no number in the second");
         add_apart(m->out, pair->a, APART_UNMEASURED, text_str(&lost));
     }
     text_free(&lost);

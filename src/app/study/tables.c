@@ -25,15 +25,15 @@ static const char *const numbers[] = {
     "gpu.activity.idle_ms", "gpu.activity.allocated", "gpu.counters.flops", "gpu.counters.fp32",
     "gpu.counters.fp64", "gpu.counters.tensor",
     "gpu.counters.fused", "gpu.counters.dram_read", "gpu.counters.dram_written",
-    "gpu.counters.occupancy",
+    "gpu.counters.occupancy", "kv_heads", "process.number",
 };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(*numbers)))
 
 static const char *const texts[] = {
     "mechanism", "asked", "params", "source", "n", "d", "heads", "causal", "position", "seed",
     "device", "precision", "threads", "status", "message", "key", "host", "time", "commit",
-    "record_version", "environment.version", "decode.way", "flops.closed_form_is_bound", "warnings",
-    "time_ms.samples", "oversubscribed",
+    "record_version", "environment.version", "process.against", "decode.way",
+    "flops.closed_form_is_bound", "warnings", "time_ms.samples", "oversubscribed",
 };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
@@ -83,6 +83,7 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->commit);
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
+    word_cell(t, row_text(row, "process.against"));
     word_cell(t, row_text(row, "decode.way"));
     word_cell(t, row_flag(row, "flops.closed_form_is_bound"));
     list_cell(row, "warnings", t);
