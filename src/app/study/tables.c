@@ -21,11 +21,12 @@ static const char *const numbers[] = {
     "decode.state_bytes", "decode.kv_bytes_per_token", "decode.step_bytes",
     "decode.decode_flops", "decode.counted_flops", "decode.step_ms.median",
     "decode.step_ms.median_low", "decode.step_ms.median_high", "decode.kept_ms",
+    "kv_heads", "process.number",
     "gpu.events.span_ms", "gpu.activity.busy_ms", "gpu.activity.copy_ms", "gpu.activity.launches",
     "gpu.activity.idle_ms", "gpu.activity.allocated", "gpu.counters.flops", "gpu.counters.fp32",
     "gpu.counters.fp64", "gpu.counters.tensor",
     "gpu.counters.fused", "gpu.counters.dram_read", "gpu.counters.dram_written",
-    "gpu.counters.occupancy", "kv_heads", "process.number",
+    "gpu.counters.occupancy",
 };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(*numbers)))
 
