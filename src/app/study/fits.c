@@ -168,12 +168,24 @@ const char *verdict_word(Verdict v)
     return "-";
 }
 
+static Number last_local(const Fit *fit)
+{
+    return fit->locals ? number_of(fit->local[fit->locals - 1]) : NUMBER_NONE;
+}
+
+/* Rounded to 0 it has no sign. */
+static double unsigned_zero(double exponent)
+{
+    return fabs(exponent) < 0.005 ? 0 : exponent;
+}
+
 const char *exponent_text(const Fit *fit, char *text, size_t size)
 {
     if (fit->lo.valid)
-        snprintf(text, size, "%.2f [%.2f, %.2f]", fit->alpha.value, fit->lo.value, fit->hi.value);
+        snprintf(text, size, "%.2f [%.2f, %.2f]", unsigned_zero(fit->alpha.value),
+                 unsigned_zero(fit->lo.value), unsigned_zero(fit->hi.value));
     else if (fit->alpha.valid)
-        snprintf(text, size, "%.2f", fit->alpha.value);
+        snprintf(text, size, "%.2f", unsigned_zero(fit->alpha.value));
     else
         snprintf(text, size, "n/a");
     return text;
@@ -218,7 +230,7 @@ static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table
             table_number(t, all[i], 6);
         table_number(t, f->claim[of].power >= 0 ? number_of(f->claim[of].power) : NUMBER_NONE, 6);
         table_cell(t, "%s", f->claim[of].log ? "true" : "false");
-        table_number(t, fit->locals ? number_of(fit->local[fit->locals - 1]) : NUMBER_NONE, 6);
+        table_number(t, last_local(fit), 6);
     } else {
         table_cell(t, "%s", exponent_text(fit, text, sizeof(text)));
     }
@@ -241,7 +253,7 @@ static void fit_head_csv(FitOf of, Table *t)
         table_cell(t, "%s%s.%s", of < FIT_RUN ? "" : "decode.", of_keys[of], of_fit[i]);
 }
 
-/* The names are the keys of --json; last_local is the last number of the list local. */
+/* The names are the keys of --json. */
 static void fits_head_csv(bool decode, Table *t)
 {
     static const char *const of_series[] = { "mechanism", "asked",     "params", "position",
@@ -523,6 +535,7 @@ static void json_fit(Json *j, const SeriesFit *f, FitOf of)
     for (int i = 0; i < fit->locals; i++)
         jsonw_number(j, fit->local[i]);
     jsonw_close(j, ']');
+    jsonw_key_number(j, "last_local", number_or_nan(last_local(fit)));
     jsonw_close(j, '}');
 }
 
