@@ -154,19 +154,14 @@ static void head_row(const Diff *d, Table *t)
     t->keys = 2;
 }
 
-static bool has_other_causal(const Results *rows, const ResultRow *row)
+/* What points of one name differ in, in either file. */
+static void add_setting(const Diff *d, const ResultRow *row, Text *name)
 {
-    for (int i = 0; i < rows->count; i++)
-        if (rows->rows[i].causal != row->causal && !strcmp(rows->rows[i].mechanism, row->mechanism))
-            return true;
-    return false;
-}
+    size_t length = name->length;
 
-/* With and without causal masking a mechanism has two points of the same name. */
-static void add_causal(const Diff *d, const ResultRow *row, Text *name)
-{
-    if (has_other_causal(&d->a, row) || has_other_causal(&d->b, row))
-        text_add(name, row->causal ? " causal" : " not causal");
+    series_setting(&d->a, row, name);
+    if (name->length == length)
+        series_setting(&d->b, row, name);
 }
 
 static void match_row(const Diff *d, const Match *match, Table *t)
@@ -174,7 +169,7 @@ static void match_row(const Diff *d, const Match *match, Table *t)
     Text name = { 0 };
 
     row_name(&d->a, match->row, &name);
-    add_causal(d, match->row, &name);
+    add_setting(d, match->row, &name);
     table_cell(t, "%s", text_str(&name));
     table_cell(t, "%lld", (long long)match->row->n);
     table_cell(t, "%d", match->seeds);
@@ -259,7 +254,7 @@ static void apart_line(const Diff *d, const MatchApart *apart, Text *out)
 
     text_add(out, "  ");
     row_name(apart->kind == APART_NEW ? &d->b : &d->a, row, out);
-    add_causal(d, row, out);
+    add_setting(d, row, out);
     text_addf(out, " n=%lld seed=%lld", (long long)row->n, (long long)row->seed);
     if (row->process > 1)
         text_addf(out, " process=%lld", (long long)row->process);

@@ -258,6 +258,7 @@ static void fits_head_csv(bool decode, Table *t)
 {
     static const char *const of_series[] = { "mechanism", "asked",     "params", "position",
                                              "causal",    "device",    "precision", "threads",
+                                             "source",    "d",         "heads",
                                              "version",   "points",    "drop", "claimed_time",
                                              "claimed_memory" };
 
@@ -294,10 +295,41 @@ static bool has_one_form(const ResultRow *row)
     return m && m->always_causal;
 }
 
+/* Sizes, inputs and programs that the rows do not share; of inputs of one name the contents.  A
+ * generated input has one name and one content at all sizes. */
+static void series_input(const Results *rows, const ResultRow *row, Text *out)
+{
+    const char *slash = strrchr(row->source, '/');
+    bool        d = false, heads = false, source = false, content = false, against = false;
+
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *other = &rows->rows[i];
+        bool             named = strcmp(other->source, row->source) != 0;
+
+        if (!other->ok)
+            continue;
+        d |= other->d != row->d;
+        heads |= other->heads != row->heads;
+        source |= named;
+        content |= !named && strcmp(other->input_sha256, row->input_sha256) != 0;
+        against |= strcmp(other->against, row->against) != 0;
+    }
+    if (d)
+        text_addf(out, " d=%lld", (long long)row->d);
+    if (heads)
+        text_addf(out, " h=%lld", (long long)row->heads);
+    if (source && *row->source)
+        text_addf(out, " %.60s", slash ? slash + 1 : row->source);
+    if (content && *row->input_sha256)
+        text_addf(out, " input %.6s", row->input_sha256);
+    if (against && *row->against)
+        text_add(out, " against");
+}
+
 void series_setting(const Results *rows, const ResultRow *row, Text *out)
 {
     bool position = false, threads = false, causal = false, version = false, device = false;
-    bool precision = false, script = false, input = false;
+    bool precision = false, script = false;
 
     for (int i = 0; i < rows->count; i++) {
         const ResultRow *other = &rows->rows[i];
@@ -310,7 +342,6 @@ void series_setting(const Results *rows, const ResultRow *row, Text *out)
         version |= strcmp(other->version, row->version) != 0;
         device |= strcmp(other->device, row->device) != 0;
         precision |= strcmp(other->precision, row->precision) != 0;
-        input |= strcmp(other->input_sha256, row->input_sha256) != 0;
         script |= !strcmp(other->mechanism, row->mechanism) &&
                   strcmp(other->script_sha256, row->script_sha256) != 0;
     }
@@ -326,8 +357,7 @@ void series_setting(const Results *rows, const ResultRow *row, Text *out)
         text_addf(out, " t=%lld", (long long)row->threads);
     if (version)
         text_addf(out, " %s", row->version);
-    if (input && *row->input_sha256)
-        text_addf(out, " input %.6s", row->input_sha256);
+    series_input(rows, row, out);
     if (script && *row->script_sha256)
         text_addf(out, " script %.6s", row->script_sha256);
 }
@@ -378,6 +408,9 @@ static void series_cells_csv(const SeriesFit *f, Table *t)
     table_cell(t, "%s", f->row->device);
     table_cell(t, "%s", f->row->precision);
     table_cell(t, "%lld", (long long)f->row->threads);
+    table_cell(t, "%s", f->row->source);
+    table_cell(t, "%lld", (long long)f->row->d);
+    table_cell(t, "%lld", (long long)f->row->heads);
     table_cell(t, "%s", f->row->version);
     table_cell(t, "%d", f->points);
     table_cell(t, "%d", f->drop);
@@ -614,6 +647,9 @@ void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
         jsonw_key_string(&j, "device", f->row->device);
         jsonw_key_string(&j, "precision", f->row->precision);
         jsonw_key_int(&j, "threads", f->row->threads);
+        jsonw_key_string(&j, "source", f->row->source);
+        jsonw_key_int(&j, "d", f->row->d);
+        jsonw_key_int(&j, "heads", f->row->heads);
         jsonw_key_string(&j, "version", f->row->version);
         jsonw_key_int(&j, "points", f->points);
         jsonw_key_int(&j, "drop", f->drop);
