@@ -61,14 +61,15 @@ static void row_free(ResultRow *row)
     free(row->params);
 }
 
-/* What a measured point has; one that failed may have no length. */
+/* A length that is given is one. */
 static bool is_record(const json_t *json)
 {
     const char   *status = string_of(json, "status", NULL);
-    const json_t *params = json_object_get(json, "params");
+    const json_t *params = json_object_get(json, "params"), *n = json_object_get(json, "n");
 
     return status && string_of(json, "mechanism", NULL) && (!params || json_is_object(params)) &&
-           (strcmp(status, record_status_name(RECORD_OK)) != 0 || integer_of(json, "n") > 0);
+           (!n || integer_of(json, "n") > 0 ||
+            strcmp(status, record_status_name(RECORD_OK)) != 0);
 }
 
 /* False: no record. */
