@@ -154,22 +154,11 @@ static void head_row(const Diff *d, Table *t)
     t->keys = 2;
 }
 
-/* What points of one name differ in, in either file. */
-static void add_setting(const Diff *d, const ResultRow *row, Text *name)
-{
-    size_t length = name->length;
-
-    series_setting(&d->a, row, name);
-    if (name->length == length)
-        series_setting(&d->b, row, name);
-}
-
 static void match_row(const Diff *d, const Match *match, Table *t)
 {
     Text name = { 0 };
 
-    row_name(&d->a, match->row, &name);
-    add_setting(d, match->row, &name);
+    series_name(&d->a, match->row, &name);
     table_cell(t, "%s", text_str(&name));
     table_cell(t, "%lld", (long long)match->row->n);
     table_cell(t, "%d", match->seeds);
@@ -253,8 +242,7 @@ static void apart_line(const Diff *d, const MatchApart *apart, Text *out)
     const ResultRow *row = apart->row;
 
     text_add(out, "  ");
-    row_name(apart->kind == APART_NEW ? &d->b : &d->a, row, out);
-    add_setting(d, row, out);
+    series_name(apart->kind == APART_NEW ? &d->b : &d->a, row, out);
     text_addf(out, " n=%lld seed=%lld", (long long)row->n, (long long)row->seed);
     if (row->process > 1)
         text_addf(out, " process=%lld", (long long)row->process);
