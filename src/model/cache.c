@@ -5,6 +5,7 @@
  */
 #include "model/cache.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -373,9 +374,13 @@ static bool take_gguf(const Gguf *g, const char *arch, const char *family, Model
 
 static bool read_json(const char *path, ModelCache *out, Error *err)
 {
-    json_t *root = folder_json(path, err);
-    bool    ok = root ? model_cache_from_json(root, out, err) : error_prefix(err, "config.json");
+    json_t *root;
+    bool    ok;
 
+    if (access(path, R_OK) != 0)
+        return error_set(err, ERR_FILE, "cannot be opened: %s", strerror(errno));
+    root = folder_json(path, err);
+    ok = root ? model_cache_from_json(root, out, err) : error_prefix(err, "config.json");
     json_decref(root);
     return ok;
 }

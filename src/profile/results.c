@@ -61,18 +61,28 @@ static void row_free(ResultRow *row)
     free(row->params);
 }
 
+/* A length that is given is one. */
+static bool is_record(const json_t *json)
+{
+    const char   *status = string_of(json, "status", NULL);
+    const json_t *params = json_object_get(json, "params"), *n = json_object_get(json, "n");
+
+    return status && string_of(json, "mechanism", NULL) && (!params || json_is_object(params)) &&
+           (!n || integer_of(json, "n") > 0 ||
+            strcmp(status, record_status_name(RECORD_OK)) != 0);
+}
+
 /* False: no record. */
 static bool row_parse(const char *line, size_t length, ResultRow *row)
 {
     json_t       *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
     const json_t *environment, *params;
 
-    params = json_object_get(json, "params");
-    if (!clean_texts(json) || !json_is_string(json_object_get(json, "mechanism")) ||
-        !json_is_string(json_object_get(json, "status")) || (params && !json_is_object(params))) {
+    if (!clean_texts(json) || !is_record(json)) {
         json_decref(json);
         return false;
     }
+    params = json_object_get(json, "params");
     environment = json_object_get(json, "environment");
     *row = (ResultRow){
         .json = json,

@@ -265,16 +265,36 @@ double stats_student_95(int freedom)
     return hi;
 }
 
-/* Student's interval, from four distinct x on: with three one degree of freedom is left, and a
- * factor of 13. */
-static void slope_interval(const Line *line, int count, Fit *out)
+/* The squares that the line leaves of the means of equal x, each as often as it has points. */
+static double residual_of_means(const Points *p, const Line *line)
 {
+    double squares = 0;
+
+    for (int i = 0, end; i < p->count; i = end) {
+        double left = -line->mean_y - line->slope * (p->x[i] - line->mean_x);
+
+        end = run_end(p, i);
+        for (int j = i; j < end; j++)
+            left += p->y[j] / (end - i);
+        squares += (end - i) * left * left;
+    }
+    return squares;
+}
+
+/* Student's interval, from four distinct x on: with three one degree of freedom is left, and a
+ * factor of 13.  Points of one x (seeds, processes) share what bends a slope there, and a counted
+ * cost is the same in all of them: only another x is another observation. */
+static void slope_interval(const Points *p, const Line *line, Fit *out)
+{
+    int    freedom = out->locals + 1 - 2;
     double by;
 
-    out->deviation = number_of(sqrt(line->residual / (count - 2) / line->sxx));
+    if (freedom < 1)
+        return;
+    out->deviation = number_of(sqrt(residual_of_means(p, line) / freedom / line->sxx));
     if (out->locals < FIT_INTERVAL_LENGTHS - 1)
         return;
-    by = stats_student_95(count - 2) * out->deviation.value;
+    by = stats_student_95(freedom) * out->deviation.value;
     out->lo = number_of(line->slope - by);
     out->hi = number_of(line->slope + by);
 }
@@ -343,8 +363,7 @@ bool fit_power(const double *x, const double *y, int count, const FitPlan *plan,
     out->c = number_of(exp(line.mean_y - line.slope * line.mean_x));
     out->r2 = number_of(line.syy > 0 ? 1 - line.residual / line.syy : 1);
     local_slopes(&p, out);
-    if (p.count > 2)
-        slope_interval(&line, p.count, out);
+    slope_interval(&p, &line, out);
     for (FitModel m = FIT_CONSTANT; m < FIT_MODELS; m++)
         fit_model(&p, m, out);
     return true;

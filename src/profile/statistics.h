@@ -7,6 +7,7 @@
  *
  * its 95 % interval is Student's, and beside it stand the usual shapes 1, log n, n,
  * n log n, n^1.5 and n^2, each with one free factor and the deviation it leaves.
+ * Points of one n (seeds, processes) are no further lengths: the interval comes from their means.
  * Slopes bend at small n, so the local slope between neighbours is kept, and the
  * smallest lengths can be dropped.
  */
@@ -42,7 +43,7 @@ typedef struct Fit {
     int    count;              /* points used */
     Number alpha;              /* the exponent; valid from two distinct x on */
     Number lo, hi;             /* Student's 95 % interval; valid from four distinct x on */
-    Number deviation;          /* standard error of alpha by ordinary least squares */
+    Number deviation;          /* standard error of alpha; valid from three distinct x on */
     Number c, r2;              /* factor; share of the variance of log y explained */
     Number rms[FIT_MODELS];    /* of log y, of each one-factor model */
     Number factor[FIT_MODELS];

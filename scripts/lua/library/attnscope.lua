@@ -1493,7 +1493,7 @@ function attn.vary(mechanisms, range, options) end
 ---@return string?
 function attn.figure(options) end
 
----y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (Student's; four different x at least), stderr, c, r2, count; best: the nearest of 1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: between neighbours.
+---y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (Student's; four different x at least, equal x count as their mean), stderr, c, r2, count; best: the nearest of 1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: between neighbours.
 ---@param xs number[]
 ---@param ys number[]
 ---@param options? attnscope.FitOptions

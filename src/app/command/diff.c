@@ -120,7 +120,7 @@ static void ratio_cell(Table *t, const Ratio *r)
     if (r->lo.valid)
         table_cell(t, "%.3f [%.3f, %.3f]", r->value.value, r->lo.value, r->hi.value);
     else if (r->value.valid)
-        table_cell(t, "%.3f", r->value.value);
+        table_cell(t, r->value.value < 1e6 ? "%.3f" : "%.3g", r->value.value);
     else
         table_cell(t, "n/a");
 }
@@ -154,23 +154,11 @@ static void head_row(const Diff *d, Table *t)
     t->keys = 2;
 }
 
-/* With and without causal masking a mechanism has two points of the same name. */
-static void add_causal(const Diff *d, const ResultRow *row, Text *name)
-{
-    for (int i = 0; i < d->a.count; i++)
-        if (d->a.rows[i].causal != row->causal &&
-            !strcmp(d->a.rows[i].mechanism, row->mechanism)) {
-            text_add(name, row->causal ? " causal" : " not causal");
-            return;
-        }
-}
-
 static void match_row(const Diff *d, const Match *match, Table *t)
 {
     Text name = { 0 };
 
-    row_name(&d->a, match->row, &name);
-    add_causal(d, match->row, &name);
+    series_name(&d->a, match->row, &name);
     table_cell(t, "%s", text_str(&name));
     table_cell(t, "%lld", (long long)match->row->n);
     table_cell(t, "%d", match->seeds);
@@ -249,13 +237,29 @@ static void summarise_time(const Diff *d, Text *out)
               100 * d->plan.over, MATCH_LEVEL);
 }
 
+static void apart_line(const Diff *d, const MatchApart *apart, Text *out)
+{
+    const ResultRow *row = apart->row;
+
+    text_add(out, "  ");
+    series_name(apart->kind == APART_NEW ? &d->b : &d->a, row, out);
+    text_addf(out, " n=%lld seed=%lld", (long long)row->n, (long long)row->seed);
+    if (row->process > 1)
+        text_addf(out, " process=%lld", (long long)row->process);
+    text_addf(out, ": %s\n", apart->why);
+}
+
 static void summarise(const Diff *d, Text *out)
 {
+    const int *apart = d->all.count_of;
+
     text_add(out, "\n");
     text_add_count(out, d->all.count, "point");
     text_addf(out, " in both, %d dearer by more than %g %%; missing %d, no longer measured %d, new "
-              "%d\n%s", count_dearer(d), 100 * d->plan.over, d->all.missing, d->all.unmeasured,
-              d->all.added, text_str(&d->all.names));
+              "%d\n", count_dearer(d), 100 * d->plan.over, apart[APART_MISSING],
+              apart[APART_UNMEASURED], apart[APART_NEW]);
+    for (int i = 0; i < d->all.apart_count; i++)
+        apart_line(d, &d->all.apart[i], out);
     text_addf(out, "b/a: above 1 is dearer.  a: %s.  b: %s.\n", d->a_name, d->b_name);
     text_add(out, text_str(&d->broken));
     results_note_versions(&d->a, &d->b, out);
@@ -283,18 +287,36 @@ static void json_time(Json *j, const Match *match)
     jsonw_close(j, '}');
 }
 
-static void json_match(const Diff *d, Json *j, const Match *match)
+static void json_point(Json *j, const ResultRow *row)
 {
-    const ResultRow *row = match->row;
-
-    jsonw_open(j, '{');
     jsonw_key_string(j, "mechanism", row->mechanism);
     jsonw_key_raw(j, "params", row->params);
+    jsonw_key_string(j, "source", row->source);
+    jsonw_key_int(j, "d", row->d);
+    jsonw_key_int(j, "heads", row->heads);
+    jsonw_key_bool(j, "causal", row->causal);
     jsonw_key_string(j, "position", row->position);
     jsonw_key_string(j, "device", row->device);
     jsonw_key_string(j, "precision", row->precision);
     jsonw_key_int(j, "threads", row->threads);
     jsonw_key_int(j, "n", row->n);
+}
+
+static void json_apart(Json *j, const MatchApart *apart)
+{
+    jsonw_open(j, '{');
+    jsonw_key_string(j, "what", apart_name(apart->kind));
+    json_point(j, apart->row);
+    jsonw_key_int(j, "seed", apart->row->seed);
+    jsonw_key_int(j, "process", apart->row->process);
+    jsonw_key_string(j, "message", apart->why);
+    jsonw_close(j, '}');
+}
+
+static void json_match(const Diff *d, Json *j, const Match *match)
+{
+    jsonw_open(j, '{');
+    json_point(j, match->row);
     jsonw_key_int(j, "seeds", match->seeds);
     if (!d->plan.counted)
         json_time(j, match);
@@ -320,9 +342,12 @@ static void show_json(const Diff *d, Text *out)
     jsonw_key_number(&j, "over", d->plan.over);
     jsonw_key_number(&j, "level", d->plan.counted ? (double)NAN : MATCH_LEVEL);
     jsonw_key_int(&j, "dearer", count_dearer(d));
-    jsonw_key_int(&j, "missing", d->all.missing);
-    jsonw_key_int(&j, "no_longer_measured", d->all.unmeasured);
-    jsonw_key_int(&j, "new", d->all.added);
+    for (int kind = 0; kind < APART_KINDS; kind++)
+        jsonw_key_int(&j, apart_name((ApartKind)kind), d->all.count_of[kind]);
+    jsonw_key_open(&j, "apart", '[');
+    for (int i = 0; i < d->all.apart_count; i++)
+        json_apart(&j, &d->all.apart[i]);
+    jsonw_close(&j, ']');
     jsonw_key_open(&j, "points", '[');
     for (int i = 0; i < d->all.count; i++)
         json_match(d, &j, &d->all.items[i]);
@@ -395,16 +420,18 @@ static bool refuse_apart(const Diff *d, Error *err)
 
 static bool judge_diff(const Diff *d, Error *err)
 {
-    int dearer = count_dearer(d);
+    const int *apart = d->all.count_of;
+    int        dearer = count_dearer(d);
 
     if (!d->all.count)
         return refuse_apart(d, err);
     if (!d->gate)
         return true;
-    if (!(dearer + d->all.missing + d->all.unmeasured))
+    if (!(dearer + apart[APART_MISSING] + apart[APART_UNMEASURED]))
         return judge_time(d, err);
     return error_set(err, ERR_DIFFERENCE, "%s against %s: %d dearer, %d missing, %d no longer "
-                     "measured", d->b_name, d->a_name, dearer, d->all.missing, d->all.unmeasured);
+                     "measured", d->b_name, d->a_name, dearer, apart[APART_MISSING],
+                     apart[APART_UNMEASURED]);
 }
 
 bool command_diff(Session *s, const Call *call, Text *out, Error *err)

@@ -143,8 +143,29 @@ static void note_claims(const Results *rows, Text *out)
         if (mechanism_find(row->mechanism))
             continue;
         row_option(row, "--lua", script, sizeof(script));
-        text_addf(out, "%s is of a script, which has its claims: --lua %s compares them\n",
-                  row->mechanism, *script ? script : "FILE");
+        if (*row->script_sha256 || *script)
+            text_addf(out, "%s is of a script, which has its claims: --lua %s compares them\n",
+                      row->mechanism, *script ? script : "FILE");
+        else
+            text_addf(out, "this program has no mechanism %s, so its claims are not known\n",
+                      row->mechanism);
+        return;
+    }
+}
+
+/* Tensors of a script are the interpreter's: names the first mechanism that holds more of them than
+ * its arena. */
+static void note_heap(const Results *rows, Text *out)
+{
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *row = &rows->rows[i];
+        Number           arena = row_number(row, "memory.arena_peak"),
+               heap = row_number(row, "memory.heap_peak");
+
+        if (!*row->script_sha256 || !arena.valid || !heap.valid || heap.value <= arena.value)
+            continue;
+        text_addf(out, "memory of %s leaves out the tensors of its script, which lie on the heap: "
+                  "memory.heap_peak has them\n", row->mechanism);
         return;
     }
 }
@@ -158,6 +179,7 @@ static bool show_fits(const Results *rows, const Call *call, const Text *broken,
     if (!call->values[OPT_JSON] && call_style(call) != TABLE_CSV) {
         text_add(out, text_str(broken));
         note_claims(rows, out);
+        note_heap(rows, out);
         results_note_failed(rows, out);
         results_note_versions(rows, NULL, out);
         results_note_oversubscribed(rows, NULL, out);

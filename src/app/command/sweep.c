@@ -122,12 +122,45 @@ static void summarise_sweep(const SweepSpec *spec, const SweepOutcome *o, Text *
         text_add(out, "the budget ended: --resume goes on\n");
 }
 
+/* Seeds and lengths fail alike: their messages differ in numbers alone. */
+static bool same_failure(const ResultRow *a, const ResultRow *b)
+{
+    return !b->ok && !strcmp(a->mechanism, b->mechanism) && !strcmp(a->params, b->params) &&
+           !strcmp(a->status, b->status) && text_same_words(a->message, b->message);
+}
+
+/* How many rows fail like this one; 0: an earlier one does. */
+static int count_alike(const Results *rows, int at)
+{
+    int count = 0;
+
+    for (int i = 0; i < rows->count; i++) {
+        bool same = same_failure(&rows->rows[at], &rows->rows[i]);
+
+        if (same && i < at)
+            return 0;
+        count += same;
+    }
+    return count;
+}
+
 static void failures(const Results *rows, Text *out)
 {
-    for (int i = 0; i < rows->count; i++)
-        if (!rows->rows[i].ok)
-            text_addf(out, "  %s n=%lld: %s: %s\n", rows->rows[i].mechanism,
-                      (long long)rows->rows[i].n, rows->rows[i].status, rows->rows[i].message);
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *row = &rows->rows[i];
+        int              alike = row->ok ? 0 : count_alike(rows, i);
+
+        if (!alike)
+            continue;
+        text_add(out, "  ");
+        row_name(rows, row, out);
+        text_addf(out, " n=%lld", (long long)row->n);
+        if (alike > 1) {
+            text_add(out, " and ");
+            text_add_count(out, alike - 1, "other point");
+        }
+        text_addf(out, ": %s: %s\n", row->status, row->message);
+    }
 }
 
 /* cost.2of8.csv beside cost.2of8.jsonl. */

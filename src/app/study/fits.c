@@ -168,12 +168,24 @@ const char *verdict_word(Verdict v)
     return "-";
 }
 
+static Number last_local(const Fit *fit)
+{
+    return fit->locals ? number_of(fit->local[fit->locals - 1]) : NUMBER_NONE;
+}
+
+/* Rounded to 0 it has no sign. */
+static double unsigned_zero(double exponent)
+{
+    return fabs(exponent) < 0.005 ? 0 : exponent;
+}
+
 const char *exponent_text(const Fit *fit, char *text, size_t size)
 {
     if (fit->lo.valid)
-        snprintf(text, size, "%.2f [%.2f, %.2f]", fit->alpha.value, fit->lo.value, fit->hi.value);
+        snprintf(text, size, "%.2f [%.2f, %.2f]", unsigned_zero(fit->alpha.value),
+                 unsigned_zero(fit->lo.value), unsigned_zero(fit->hi.value));
     else if (fit->alpha.valid)
-        snprintf(text, size, "%.2f", fit->alpha.value);
+        snprintf(text, size, "%.2f", unsigned_zero(fit->alpha.value));
     else
         snprintf(text, size, "n/a");
     return text;
@@ -218,7 +230,7 @@ static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table
             table_number(t, all[i], 6);
         table_number(t, f->claim[of].power >= 0 ? number_of(f->claim[of].power) : NUMBER_NONE, 6);
         table_cell(t, "%s", f->claim[of].log ? "true" : "false");
-        table_number(t, fit->locals ? number_of(fit->local[fit->locals - 1]) : NUMBER_NONE, 6);
+        table_number(t, last_local(fit), 6);
     } else {
         table_cell(t, "%s", exponent_text(fit, text, sizeof(text)));
     }
@@ -241,11 +253,12 @@ static void fit_head_csv(FitOf of, Table *t)
         table_cell(t, "%s%s.%s", of < FIT_RUN ? "" : "decode.", of_keys[of], of_fit[i]);
 }
 
-/* The names are the keys of --json; last_local is the last number of the list local. */
+/* The names are the keys of --json. */
 static void fits_head_csv(bool decode, Table *t)
 {
     static const char *const of_series[] = { "mechanism", "asked",     "params", "position",
                                              "causal",    "device",    "precision", "threads",
+                                             "source",    "d",         "heads",
                                              "version",   "points",    "drop", "claimed_time",
                                              "claimed_memory" };
 
@@ -282,10 +295,41 @@ static bool has_one_form(const ResultRow *row)
     return m && m->always_causal;
 }
 
+/* Sizes, inputs and programs that the rows do not share; of inputs of one name the contents.  A
+ * generated input has one name and one content at all sizes. */
+static void series_input(const Results *rows, const ResultRow *row, Text *out)
+{
+    const char *slash = strrchr(row->source, '/');
+    bool        d = false, heads = false, source = false, content = false, against = false;
+
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *other = &rows->rows[i];
+        bool             named = strcmp(other->source, row->source) != 0;
+
+        if (!other->ok)
+            continue;
+        d |= other->d != row->d;
+        heads |= other->heads != row->heads;
+        source |= named;
+        content |= !named && strcmp(other->input_sha256, row->input_sha256) != 0;
+        against |= strcmp(other->against, row->against) != 0;
+    }
+    if (d)
+        text_addf(out, " d=%lld", (long long)row->d);
+    if (heads)
+        text_addf(out, " h=%lld", (long long)row->heads);
+    if (source && *row->source)
+        text_addf(out, " %.60s", slash ? slash + 1 : row->source);
+    if (content && *row->input_sha256)
+        text_addf(out, " input %.6s", row->input_sha256);
+    if (against && *row->against)
+        text_add(out, " against");
+}
+
 void series_setting(const Results *rows, const ResultRow *row, Text *out)
 {
     bool position = false, threads = false, causal = false, version = false, device = false;
-    bool precision = false, script = false, input = false;
+    bool precision = false, script = false;
 
     for (int i = 0; i < rows->count; i++) {
         const ResultRow *other = &rows->rows[i];
@@ -298,7 +342,6 @@ void series_setting(const Results *rows, const ResultRow *row, Text *out)
         version |= strcmp(other->version, row->version) != 0;
         device |= strcmp(other->device, row->device) != 0;
         precision |= strcmp(other->precision, row->precision) != 0;
-        input |= strcmp(other->input_sha256, row->input_sha256) != 0;
         script |= !strcmp(other->mechanism, row->mechanism) &&
                   strcmp(other->script_sha256, row->script_sha256) != 0;
     }
@@ -314,8 +357,7 @@ void series_setting(const Results *rows, const ResultRow *row, Text *out)
         text_addf(out, " t=%lld", (long long)row->threads);
     if (version)
         text_addf(out, " %s", row->version);
-    if (input && *row->input_sha256)
-        text_addf(out, " input %.6s", row->input_sha256);
+    series_input(rows, row, out);
     if (script && *row->script_sha256)
         text_addf(out, " script %.6s", row->script_sha256);
 }
@@ -366,6 +408,9 @@ static void series_cells_csv(const SeriesFit *f, Table *t)
     table_cell(t, "%s", f->row->device);
     table_cell(t, "%s", f->row->precision);
     table_cell(t, "%lld", (long long)f->row->threads);
+    table_cell(t, "%s", f->row->source);
+    table_cell(t, "%lld", (long long)f->row->d);
+    table_cell(t, "%lld", (long long)f->row->heads);
     table_cell(t, "%s", f->row->version);
     table_cell(t, "%d", f->points);
     table_cell(t, "%d", f->drop);
@@ -523,6 +568,7 @@ static void json_fit(Json *j, const SeriesFit *f, FitOf of)
     for (int i = 0; i < fit->locals; i++)
         jsonw_number(j, fit->local[i]);
     jsonw_close(j, ']');
+    jsonw_key_number(j, "last_local", number_or_nan(last_local(fit)));
     jsonw_close(j, '}');
 }
 
@@ -601,6 +647,9 @@ void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
         jsonw_key_string(&j, "device", f->row->device);
         jsonw_key_string(&j, "precision", f->row->precision);
         jsonw_key_int(&j, "threads", f->row->threads);
+        jsonw_key_string(&j, "source", f->row->source);
+        jsonw_key_int(&j, "d", f->row->d);
+        jsonw_key_int(&j, "heads", f->row->heads);
         jsonw_key_string(&j, "version", f->row->version);
         jsonw_key_int(&j, "points", f->points);
         jsonw_key_int(&j, "drop", f->drop);

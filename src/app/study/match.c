@@ -49,14 +49,57 @@ static const ResultRow *partner(Matcher *m, const ResultRow *a)
     return best;
 }
 
-static void add_name(Matches *out, const Results *rows, const ResultRow *row, const char *why)
+static void add_apart(Matches *out, const ResultRow *row, ApartKind kind, const char *why)
 {
-    text_add(&out->names, "  ");
-    row_name(rows, row, &out->names);
-    text_addf(&out->names, " n=%lld seed=%lld", (long long)row->n, (long long)row->seed);
-    if (row->process > 1)
-        text_addf(&out->names, " process=%lld", (long long)row->process);
-    text_addf(&out->names, ": %s\n", why);
+    MatchApart *apart = &out->apart[out->apart_count++];
+
+    *apart = (MatchApart){ row, kind, { 0 } };
+    snprintf(apart->why, sizeof(apart->why), "%s", why);
+    out->count_of[kind]++;
+}
+
+/* None is below 0. */
+static Number cost_of(const ResultRow *row, const char *path)
+{
+    Number cost = row_number(row, path);
+
+    return cost.value >= 0 ? cost : NUMBER_NONE;
+}
+
+/* Not valid where either was not measured; 1 where both are 0. */
+static Number plain_ratio(const Pair *pair, const char *path)
+{
+    Number x = cost_of(pair->a, path), y = cost_of(pair->b, path);
+
+    if (!x.valid || !y.valid)
+        return NUMBER_NONE;
+    return number_of(x.value > 0 ? y.value / x.value : y.value > 0 ? (double)INFINITY : 1);
+}
+
+static const struct {
+    MatchCost   cost;
+    const char *path;
+} counted[] = {
+    { MATCH_FLOPS, "flops.counted" },
+    { MATCH_BYTES, "bytes" },
+    { MATCH_MEMORY, "memory.arena_peak" },
+    { MATCH_MEMORY, "memory.device_peak" },
+};
+#define COUNTED (sizeof(counted) / sizeof(*counted))
+
+/* A number that the second has no more would pass every gate. */
+static void find_lost(Matcher *m, const Pair *pair)
+{
+    Text lost = { 0 };
+
+    for (size_t i = 0; i < COUNTED; i++)
+        if (cost_of(pair->a, counted[i].path).valid && !cost_of(pair->b, counted[i].path).valid)
+            text_addf(&lost, "%s%s", lost.length ? ", " : "", counted[i].path);
+    if (lost.length) {
+        text_add(&lost, ": no number in the second");
+        add_apart(m->out, pair->a, APART_UNMEASURED, text_str(&lost));
+    }
+    text_free(&lost);
 }
 
 static void pair_row(Matcher *m, const ResultRow *a)
@@ -65,14 +108,13 @@ static void pair_row(Matcher *m, const ResultRow *a)
     char             why[600];
 
     if (!b) {
-        m->out->missing++;
-        add_name(m->out, m->a, a, "missing in the second");
+        add_apart(m->out, a, APART_MISSING, "missing in the second");
     } else if (a->ok && b->ok) {
-        m->pairs[m->count++] = (Pair){ a, b };
+        m->pairs[m->count] = (Pair){ a, b };
+        find_lost(m, &m->pairs[m->count++]);
     } else if (a->ok) {
-        m->out->unmeasured++;
         snprintf(why, sizeof(why), "%s in the second: %.500s", b->status, b->message);
-        add_name(m->out, m->a, a, why);
+        add_apart(m->out, a, APART_UNMEASURED, why);
     }
 }
 
@@ -81,37 +123,15 @@ static void pair_all(Matcher *m)
     for (int i = 0; i < m->a->count; i++)
         pair_row(m, &m->a->rows[i]);
     for (int i = 0; i < m->b->count; i++)
-        if (!m->partnered[i]) {
-            m->out->added++;
-            add_name(m->out, m->b, &m->b->rows[i], "new in the second");
-        }
+        if (!m->partnered[i])
+            add_apart(m->out, &m->b->rows[i], APART_NEW, "new in the second");
 }
 
 /* ---- what is counted ---------------------------------------------------------- */
 
-/* Not valid where either was not measured; 1 where both are 0. */
-static Number plain_ratio(const Pair *pair, const char *path)
-{
-    Number x = row_number(pair->a, path), y = row_number(pair->b, path);
-
-    if (!x.valid || !y.valid || !(x.value >= 0) || !(y.value >= 0))
-        return NUMBER_NONE;
-    return number_of(x.value > 0 ? y.value / x.value : y.value > 0 ? (double)INFINITY : 1);
-}
-
 static void count_costs(Match *match, const Pair *pair)
 {
-    static const struct {
-        MatchCost   cost;
-        const char *path;
-    } counted[] = {
-        { MATCH_FLOPS, "flops.counted" },
-        { MATCH_BYTES, "bytes" },
-        { MATCH_MEMORY, "memory.arena_peak" },
-        { MATCH_MEMORY, "memory.device_peak" },
-    };
-
-    for (size_t i = 0; i < sizeof(counted) / sizeof(*counted); i++) {
+    for (size_t i = 0; i < COUNTED; i++) {
         Number *most = &match->ratio[counted[i].cost].value;
         Number  ratio = plain_ratio(pair, counted[i].path);
 
@@ -253,14 +273,15 @@ static bool judge(Matches *all, const MatchPlan *plan, Error *err)
 
 static bool allocate(Matcher *m, Error *err)
 {
-    size_t rows = (size_t)m->a->count + 1;
+    size_t rows = (size_t)m->a->count + 1, apart = rows + (size_t)m->b->count;
 
     m->partnered = calloc((size_t)m->b->count + 1, sizeof(*m->partnered));
     m->pairs = calloc(rows, sizeof(*m->pairs));
     m->a_ms = calloc(rows, sizeof(*m->a_ms));
     m->b_ms = calloc(rows, sizeof(*m->b_ms));
     m->out->items = calloc(rows, sizeof(*m->out->items));
-    return (m->partnered && m->pairs && m->a_ms && m->b_ms && m->out->items) ||
+    m->out->apart = calloc(apart, sizeof(*m->out->apart));
+    return (m->partnered && m->pairs && m->a_ms && m->b_ms && m->out->items && m->out->apart) ||
            error_set(err, ERR_NOMEM, "not enough memory for the comparisons");
 }
 
@@ -289,7 +310,7 @@ bool matches_find(const Results *a, const Results *b, const MatchPlan *plan, Mat
 void matches_free(Matches *matches)
 {
     free(matches->items);
-    text_free(&matches->names);
+    free(matches->apart);
     *matches = (Matches){ 0 };
 }
 
@@ -299,6 +320,13 @@ bool match_is_dearer(const Match *match)
         if (match->dearer[cost])
             return true;
     return false;
+}
+
+const char *apart_name(ApartKind kind)
+{
+    static const char *const names[APART_KINDS] = { "missing", "no_longer_measured", "new" };
+
+    return names[kind];
 }
 
 const char *match_cost_name(MatchCost cost)

@@ -40,11 +40,25 @@ typedef struct Match {
     bool   dearer[MATCH_COSTS];
 } Match;
 
+typedef enum ApartKind {
+    APART_MISSING,
+    APART_UNMEASURED, /* or one of its counted numbers */
+    APART_NEW,
+    APART_KINDS,
+} ApartKind;
+
+/* A record that is not compared, or not in all. */
+typedef struct MatchApart {
+    const ResultRow *row; /* of A, but of B where it is new; borrowed */
+    ApartKind        kind;
+    char             why[600];
+} MatchApart;
+
 typedef struct Matches {
-    Match *items; /* owned */
-    int    count;
-    int    missing, added, unmeasured; /* records without a measured partner */
-    Text   names;                      /* a line for each of them */
+    Match      *items; /* owned */
+    MatchApart *apart; /* owned */
+    int         count, apart_count;
+    int         count_of[APART_KINDS];
 } Matches;
 
 typedef struct MatchPlan {
@@ -62,5 +76,6 @@ void matches_free(Matches *matches);
 bool row_is_spoiled(const ResultRow *row);
 bool match_is_dearer(const Match *match);
 const char *match_cost_name(MatchCost cost); /* "FLOPs" */
+const char *apart_name(ApartKind kind);      /* "no_longer_measured" */
 
 #endif

@@ -361,7 +361,8 @@ static bool plan_mechanism(Planner *p, const char *text, uint64_t seed)
     p->own = strchr(text, '(') ? r.given.count : 0;
     if (ok && r.above)
         ok = error_set(p->err, ERR_USAGE, "%s: a sweep takes single mechanisms", text);
-    ok = ok && add_parameters(p, &r, 0, "");
+    ok = ok && mechanism_check_names(mechanism_find(r.mechanism), &r.given, p->err) &&
+         add_parameters(p, &r, 0, "");
     request_free(&r);
     return ok;
 }

@@ -464,6 +464,13 @@ static bool check_places(const SweepSpec *spec, Error *err)
     return true;
 }
 
+/* Without a file nothing was kept that could go on. */
+static bool check_resume(const SweepSpec *spec, Error *err)
+{
+    return !spec->resume || spec->path ||
+           error_set(err, ERR_USAGE, "--resume goes on with a file: name it by -o FILE.jsonl");
+}
+
 bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err)
 {
     bool ok;
@@ -478,7 +485,7 @@ bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err)
          expand_option(call, OPT_PRECISION, &out->precisions, err) && check_places(out, err) &&
          take_numbers(call, out, err) && take_against(call, out, err) &&
          take_spec_input(s, call, out, err) &&
-         take_shard(call, out, err) && take_path(call, out, err);
+         take_shard(call, out, err) && take_path(call, out, err) && check_resume(out, err);
     for (int i = 0; ok && i < out->positions.count; i++) {
         const Position *position;
 

@@ -21,6 +21,7 @@ static const char *const numbers[] = {
     "decode.state_bytes", "decode.kv_bytes_per_token", "decode.step_bytes",
     "decode.decode_flops", "decode.counted_flops", "decode.step_ms.median",
     "decode.step_ms.median_low", "decode.step_ms.median_high", "decode.kept_ms",
+    "kv_heads", "process.number",
     "gpu.events.span_ms", "gpu.activity.busy_ms", "gpu.activity.copy_ms", "gpu.activity.launches",
     "gpu.activity.idle_ms", "gpu.activity.allocated", "gpu.counters.flops", "gpu.counters.fp32",
     "gpu.counters.fp64", "gpu.counters.tensor",
@@ -32,8 +33,8 @@ static const char *const numbers[] = {
 static const char *const texts[] = {
     "mechanism", "asked", "params", "source", "n", "d", "heads", "causal", "position", "seed",
     "device", "precision", "threads", "status", "message", "key", "host", "time", "commit",
-    "record_version", "environment.version", "decode.way", "flops.closed_form_is_bound", "warnings",
-    "time_ms.samples", "oversubscribed",
+    "record_version", "environment.version", "process.against", "decode.way",
+    "flops.closed_form_is_bound", "warnings", "time_ms.samples", "oversubscribed",
 };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
@@ -83,6 +84,7 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->commit);
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
+    word_cell(t, row_text(row, "process.against"));
     word_cell(t, row_text(row, "decode.way"));
     word_cell(t, row_flag(row, "flops.closed_form_is_bound"));
     list_cell(row, "warnings", t);

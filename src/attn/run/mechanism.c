@@ -144,6 +144,48 @@ const Param *mechanism_param(const Mechanism *m, const Assignments *given, const
     return own ? own : params_find(mechanism_common(), name);
 }
 
+static void list_names(const Param *table, Text *out, Meant *nearest)
+{
+    for (; table && table->name; table++) {
+        text_addf(out, "%s%s", out->length ? ", " : "", table->name);
+        meant_offer(nearest, table->name);
+    }
+}
+
+static bool unknown_parameter(const Mechanism *m, const Assignments *given, const char *name,
+                              Error *err)
+{
+    const Mechanism *inner = mechanism_inner(m, given);
+    Meant            nearest = { name, NULL, 2 + (int)strlen(name) / 4 };
+    Text             names = { 0 };
+
+    list_names(m->params, &names, &nearest);
+    if (inner)
+        list_names(inner->params, &names, &nearest);
+    error_set(err, ERR_PARAM, "%s has no parameter '%s'%s%s%s (it has: %s)", m->id, name,
+              nearest.name ? "; nearest is '" : "", nearest.name ? nearest.name : "",
+              nearest.name ? "'" : "", text_str(&names));
+    text_free(&names);
+    return false;
+}
+
+bool assignment_of_position(const char *name)
+{
+    return !strncmp(name, "pos_", 4);
+}
+
+bool mechanism_check_names(const Mechanism *m, const Assignments *given, Error *err)
+{
+    for (int i = 0; i < given->count; i++) {
+        const Assignment *item = &given->items[i];
+
+        if (!assignment_of_position(item->name) && !mechanism_param(m, given, item->name) &&
+            !(m->free_tensors && item->tensor.data))
+            return unknown_parameter(m, given, item->name, err);
+    }
+    return true;
+}
+
 const Param *mechanism_common(void)
 {
     static const Param common[] = {

@@ -213,6 +213,10 @@ typedef struct MechanismCommon {
 const Param *mechanism_common(void);
 /* The parameter of m called `name`, else of what it runs inside, else a common one; NULL: none. */
 const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name);
+bool assignment_of_position(const char *name); /* "pos_scale": it belongs to the position */
+/* False: the mechanism, with what it runs inside, has no parameter of a name; the error has the
+ * nearest.  Those of a position are not looked at. */
+bool mechanism_check_names(const Mechanism *m, const Assignments *given, Error *err);
 /* The parameter that a text without "name=" is, as in pattern(window(5)+global(2)); NULL: the text
  * has one, or the mechanism no text parameter. */
 const Param *mechanism_text_param(const Mechanism *m, const char *content);

@@ -8,43 +8,16 @@
 
 /* ---- parameters ------------------------------------------------------------- */
 
-static void list_names(const Param *table, Text *out)
-{
-    for (; table && table->name; table++)
-        text_addf(out, "%s%s", out->length ? ", " : "", table->name);
-}
-
-static void offer_names(const Param *table, Meant *nearest)
-{
-    for (; table && table->name; table++)
-        meant_offer(nearest, table->name);
-}
-
-static void unknown_parameter(Run *r, const char *name)
+static void unknown_of_position(Run *r, const char *name)
 {
     const Position *position = r->spec.position;
-    Meant           nearest = { name, NULL, 2 + (int)strlen(name) / 4 };
     Text            names = { 0 };
 
-    if (!strncmp(name, "pos_", 4)) {
-        if (position)
-            list_names(position->params, &names);
-        run_fail(r, ERR_PARAM, "position %s has no parameter '%s'%s%s%s",
-                 position ? position->id : "none", name, names.length ? " (it has: " : "",
-                 text_str(&names), names.length ? ")" : "; choose one by --position");
-    } else {
-        const Mechanism *inner = mechanism_inner(r->mechanism, r->spec.given);
-
-        list_names(r->mechanism->params, &names);
-        offer_names(r->mechanism->params, &nearest);
-        if (inner) {
-            list_names(inner->params, &names);
-            offer_names(inner->params, &nearest);
-        }
-        run_fail(r, ERR_PARAM, "%s has no parameter '%s'%s%s%s (it has: %s)", r->mechanism->id,
-                 name, nearest.name ? "; nearest is '" : "", nearest.name ? nearest.name : "",
-                 nearest.name ? "'" : "", text_str(&names));
-    }
+    for (const Param *p = position ? position->params : NULL; p && p->name; p++)
+        text_addf(&names, "%s%s", names.length ? ", " : "", p->name);
+    run_fail(r, ERR_PARAM, "position %s has no parameter '%s'%s%s%s",
+             position ? position->id : "none", name, names.length ? " (it has: " : "",
+             text_str(&names), names.length ? ")" : "; choose one by --position");
     text_free(&names);
 }
 
@@ -52,17 +25,15 @@ static void check_names(Run *r)
 {
     const Assignments *given = r->spec.given;
 
-    for (int i = 0; given && i < given->count; i++) {
-        const Assignment *item = &given->items[i];
-        bool position = !strncmp(item->name, "pos_", 4);
-        if (!position ? mechanism_param(r->mechanism, given, item->name) != NULL
-                      : r->spec.position && params_find(r->spec.position->params, item->name))
-            continue;
-        if (r->mechanism->free_tensors && item->tensor.data && !position)
-            continue;
-        unknown_parameter(r, item->name);
-        return;
+    for (int i = 0; given && i < given->count && r->err.code == ERR_NONE; i++) {
+        const char *name = given->items[i].name;
+
+        if (assignment_of_position(name) &&
+            !(r->spec.position && params_find(r->spec.position->params, name)))
+            unknown_of_position(r, name);
     }
+    if (given && r->err.code == ERR_NONE)
+        mechanism_check_names(r->mechanism, given, &r->err);
 }
 
 static const void *bind(Run *r, const Param *table, size_t size)

@@ -1,5 +1,7 @@
 /* define.c -- see define.h. */
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/scripting.h"
 #include "app/scripts.h"
@@ -478,6 +480,10 @@ int attn_reload(lua_State *L)
     if (!*lua_tostring(L, -1)) {
         error_set(&err, ERR_FILE, "%s: no such script, neither here nor among the user's and the "
                   "shipped ones", name);
+        return failure(L, &err);
+    }
+    if (access(lua_tostring(L, -1), R_OK) != 0) {
+        error_set(&err, ERR_FILE, "%s: cannot be opened: %s", name, strerror(errno));
         return failure(L, &err);
     }
     script_take_file(L, lua_tostring(L, -1));

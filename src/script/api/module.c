@@ -126,9 +126,9 @@ static const Member attn_members[] = {
     { "fit", attn_fit, "xs: number[], ys: number[], options?: attnscope.FitOptions",
       "attnscope.Growth",
       "y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi "
-      "(Student's; four different x at least), stderr, c, r2, count; best: the nearest of "
-      "1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: "
-      "between neighbours." },
+      "(Student's; four different x at least, equal x count as their mean), stderr, c, r2, "
+      "count; best: the nearest of 1, log n, n, n log n, n^1.5 and n^2, models: the deviation "
+      "that each leaves; slopes: between neighbours." },
     { "cache", attn_cache, "options: attnscope.CacheOptions", "attnscope.Cache",
       "What a stack of layers holds and reads while it generates: attn.cache{layers="
       "\"(window(4096),full)x21\", heads=16, kv_heads=8, dim=256, n=8192}." },

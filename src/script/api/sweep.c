@@ -129,7 +129,9 @@ int attn_fit(lua_State *L)
     f = lua_newuserdatauv(L, sizeof(*f), 0);
     xs = take_numbers(L, 1, f->x);
     ys = take_numbers(L, 2, f->y);
-    f->count = xs < ys ? xs : ys;
+    if (xs != ys)
+        return luaL_error(L, "fit: expected as many y as x, got %d x and %d y", xs, ys);
+    f->count = xs;
     f->plan = FIT_PLAN;
     f->plan.drop = (int)option_integer(L, 3, "drop", 0, 0, FIT_MOST);
     f->plan.over_log = option_bool(L, 3, "over_log", false);

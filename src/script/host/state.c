@@ -161,7 +161,7 @@ void script_set_path(lua_State *L, const char *file)
 /* [-0, +1, m] */
 static void push_if_there(lua_State *L, const char *path)
 {
-    lua_pushstring(L, path && *path && access(path, R_OK) == 0 ? path : "");
+    lua_pushstring(L, path && *path && access(path, F_OK) == 0 ? path : "");
 }
 
 void script_push_file(lua_State *L, const char *name)

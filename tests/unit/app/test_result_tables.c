@@ -310,4 +310,15 @@ TEST(the_chart_is_the_same_twice)
     text_free(&d);
 }
 
+/* Costs that do not grow leave slopes of +-1e-17. */
+TEST(an_exponent_of_0_has_no_sign)
+{
+    Fit  fit = { .alpha = number_of(-1e-17), .lo = number_of(-0.004), .hi = number_of(-0.006) };
+    char text[64];
+
+    assert_string_equal(exponent_text(&fit, text, sizeof(text)), "0.00 [0.00, -0.01]");
+    fit.lo = fit.hi = NUMBER_NONE;
+    assert_string_equal(exponent_text(&fit, text, sizeof(text)), "0.00");
+}
+
 SUITE(NULL, NULL)

@@ -113,11 +113,12 @@ TEST(a_file_that_cannot_be_read_to_its_end_is_an_error)
 TEST(damaged_lines_are_counted)
 {
     Results rows = read_good("rubbish\n" LINE("a@1", "full", 64, "1") "{\"key\":\"x\"}\n\n[]\n"
-                             "{\"mechanism\":\"full\",\"status\":\"OK\",\"params\":5}\n");
+                             "{\"mechanism\":\"full\",\"status\":\"OK\",\"params\":5}\n"
+                             LINE("b@1", "full", -64, "1") LINE("c@1", "full", "64", "1"));
     bool    ok;
 
     assert_int_equal(rows.count, 1);
-    assert_int_equal(rows.damaged, 4);
+    assert_int_equal(rows.damaged, 6); /* a measured point has a length */
     results_free(&rows);
     rows = read_text("nothing of ours\n", &ok);
     assert_false(ok);

@@ -152,6 +152,26 @@ TEST(intervals_cover_as_often_as_they_say)
     }
 }
 
+/* What bends a slope at one length bends it for every seed there. */
+TEST(seeds_of_one_length_are_no_more_lengths)
+{
+    static const double bend[] = { 1.2, 0.9, 0.8, 1.1 };
+    double              x[12], y[12], once[4], length[4];
+    Fit                 seeds, one;
+
+    lengths(length, 4);
+    for (int i = 0; i < 12; i++) {
+        x[i] = length[i % 4];
+        y[i] = once[i % 4] = x[i] * bend[i % 4];
+    }
+    seeds = fit_of(x, y, 12, FIT_PLAN);
+    one = fit_of(length, once, 4, FIT_PLAN);
+    CHECK_NEAR(seeds.alpha.value, one.alpha.value, 1e-9);
+    CHECK_NEAR(seeds.deviation.value, one.deviation.value, 1e-9);
+    CHECK_NEAR(seeds.lo.value, one.lo.value, 1e-9);
+    CHECK_NEAR(seeds.hi.value, one.hi.value, 1e-9);
+}
+
 /* Slopes that bend: the local ones say where, and --drop leaves the bend out. */
 TEST(bends_are_local)
 {
@@ -183,6 +203,7 @@ TEST(too_few_points_are_no_fit)
     assert_false(fit_of(x, y, 0, all).alpha.valid);
     assert_false(fit_of(x, y, 2, all).alpha.valid); /* one n */
     assert_true(fit_of(x, y, 3, all).alpha.valid && !fit_of(x, y, 3, all).lo.valid);
+    assert_false(fit_of(x, y, 3, all).deviation.valid); /* two n */
     assert_true(fit_of(x, y, 4, all).deviation.valid && !fit_of(x, y, 4, all).lo.valid);
     assert_true(fit_of(x, y, 5, all).lo.valid);
     assert_false(fit_of(x, y, 4, none).alpha.valid);
