@@ -54,14 +54,13 @@ static int64_t chunk_doubles(const Job *job)
 
 static void load_rows(const Tensor *t, const Job *job, const Chunk *k, double factor, double *to)
 {
-    int64_t width = t->shape[2];
+    const Kernel *kernel = kernel_at(0);
+    int64_t       width = t->shape[2];
 
-    for (int64_t r = 0; r < k->rows; r++) {
-        floats_widen(DT_F32, tensor_row_f32(t, k->head, job->h, k->first + r), 0, width,
-                     to + r * width);
-    }
-    if (factor < 1 || factor > 1)
-        kernel_at(0)->scale64(to, k->rows * width, factor);
+    memset(to, 0, (size_t)(k->rows * width) * sizeof(*to));
+    for (int64_t r = 0; r < k->rows; r++)
+        kernel->fold_scaled(tensor_row_f32(t, k->head, job->h, k->first + r), width, factor,
+                            to + r * width);
 }
 
 /* Weights of the levels of a token. */
@@ -78,6 +77,19 @@ static double level_gate(const Job *job, const Chunk *k, int64_t r)
              (k->first + r) * gates->stride[1]);
 }
 
+/* Row r of the weights inside a chunk, times the gates between and the levels.  Keys of one level
+ * are those that differ from r in the same highest bit: neighbours. */
+static void weigh_row(double *row, int64_t r, const double *fade, const double *levels)
+{
+    const Kernel *kernel = kernel_at(0);
+
+    kernel->times64(row, fade, r + 1);
+    row[r] *= levels[0];
+    for (int bit = 0; r >> bit; bit++)
+        if (r >> bit & 1)
+            kernel->scale64(row + (r >> bit >> 1 << bit << 1), INT64_C(1) << bit, levels[bit + 1]);
+}
+
 /* Weights inside the chunk; queries times the gates since its start, fade those after a token. */
 static void weigh_chunk(const Job *job, const Chunk *k)
 {
@@ -87,14 +99,12 @@ static void weigh_chunk(const Job *job, const Chunk *k)
     cpu_dgemm((WideMatrix){ k->query, d, false }, (WideMatrix){ k->key, d, true }, c, c, d, 1, 0,
               k->inner, c);
     for (int64_t r = 0; r < c; r++) {
-        double        gate = level_gate(job, k, r), *row = k->inner + r * c;
-        const double *levels = levels_of(job, k, r);
+        double gate = level_gate(job, k, r), *row = k->inner + r * c;
 
         product *= gate;
         k->fade[r] = 1;
         kernel_at(0)->scale64(k->fade, r, gate);
-        for (int64_t s = 0; s <= r; s++)
-            row[s] *= k->fade[s] * levels[state_bits(r ^ s)];
+        weigh_row(row, r, k->fade, levels_of(job, k, r));
         memset(row + r + 1, 0, (size_t)(c - r - 1) * sizeof(*row));
         kernel_at(0)->scale64(k->query + r * d, d, product);
     }
@@ -104,12 +114,9 @@ static void read_level(const Job *job, const Chunk *k, int64_t bit, int64_t leve
 {
     int64_t d = job->d;
 
-    for (int64_t r = 0; r < k->rows; r++) {
-        double weight = levels_of(job, k, r)[level];
-
-        for (int64_t t = 0; t < d; t++)
-            k->read[r * d + t] = weight * k->query[r * d + t];
-    }
+    memcpy(k->read, k->query, (size_t)(k->rows * d) * sizeof(*k->read));
+    for (int64_t r = 0; r < k->rows; r++)
+        kernel_at(0)->scale64(k->read + r * d, d, levels_of(job, k, r)[level]);
     cpu_dgemm((WideMatrix){ k->read, d, false },
               (WideMatrix){ k->state + bit * d * job->e, job->e, false }, k->rows, job->e, d, 1, 1,
               k->sums, job->e);
@@ -140,14 +147,26 @@ static void carry_chunk(const Job *job, const Chunk *k)
               1, 1, joined, e);
 }
 
+/* Eight at a time, which compilers make vectors. */
+static void round_to(float *restrict to, const double *restrict from, int64_t count)
+{
+    int64_t x = 0;
+
+    for (; x + 8 <= count; x += 8)
+        for (int64_t c = 0; c < 8; c++)
+            to[x + c] = (float)from[x + c];
+    for (; x < count; x++)
+        to[x] = (float)from[x];
+}
+
 static void store_sums(const Job *job, const Chunk *k)
 {
     int64_t at = (k->head * job->n + k->first) * job->e, count = k->rows * job->e;
 
     if (job->in->wide)
         memcpy(tensor_f64(job->out) + at, k->sums, (size_t)count * sizeof(double));
-    for (int64_t x = 0; x < count && !job->in->wide; x++)
-        tensor_f32(job->out)[at + x] = (float)k->sums[x];
+    else
+        round_to(tensor_f32(job->out) + at, k->sums, count);
 }
 
 static void take_chunk(const Job *job, const Chunk *k, int bits)
