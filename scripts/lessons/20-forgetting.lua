@@ -43,7 +43,7 @@ return {
                 Before each write RetNet multiplies the state by a fixed number below 1, for this
                 head 31/32.
 
-                A row's span: the newest tokens, with 90 % of its weight.
+                A row's span: its newest tokens that hold 90 % of the weight.
             ]],
             show = shown("retnet:weights"),
             runs = { sum = shown("retnet(decay=none)") },

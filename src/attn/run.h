@@ -238,7 +238,7 @@ struct Run {
     ReplaySource     replay;      /* what replay_new repeats */
     const void      *prepared;    /* the back end's own, by Ops.prepare */
     unsigned         computed;    /* bits by Arithmetic (attn/cuda/device.h): how products were */
-    bool             blas;        /* OpenBLAS made some */
+    bool             blas;        /* OpenBLAS was needed */
 };
 
 /* ---- for those who start runs ------------------------------------------------ */

@@ -326,7 +326,7 @@ static void chunk_rewind(Chunk *chunk, int64_t offset)
         chunk->last = header.previous;
     }
     if (chunk->offset > offset) {
-#ifndef CHECKED
+#ifndef CHECKED /* the checker reports an access before its value matters */
         memset(chunk->data + offset, POISON, (size_t)(chunk->offset - offset));
 #endif
         ASAN_POISON_MEMORY_REGION(chunk->data + offset, (size_t)(chunk->offset - offset));

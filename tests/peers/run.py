@@ -180,8 +180,9 @@ class Bench:
 
 
 def peak_lines(row, peak):
-    """What PyTorch's products leave to gain; they are those of scores and sums of values.  All
-    counted FLOPs are projections, hashes and exponentials besides, which both sides make."""
+    """What PyTorch leaves to gain: by its products, which are those of scores and sums of values,
+    and by all counted FLOPs, with the projections, hashes and exponentials that both sides
+    compute."""
     for timed in row["timed"]:
         share = 1e3 * timed["products"] / timed["theirs"] / peak
         counted = 1e3 * timed["counted"] / timed["theirs"] / peak

@@ -253,6 +253,15 @@ static void ceilings_warning(const Roofline *r, Text *out)
               most);
 }
 
+/* NULL: OpenBLAS's kernels fit, or no mechanism ran on the CPU. */
+static const char *blas_warning(const Roofline *r)
+{
+    for (int i = 0; i < r->count; i++)
+        if (!r->results[i]->record.gpu)
+            return environment_blas_warning();
+    return NULL;
+}
+
 /* Where the points' numbers come from, and what they mean. */
 static void show_sources(const Roofline *r, Text *out)
 {
@@ -281,8 +290,8 @@ static void show_sources(const Roofline *r, Text *out)
     if (warning.length)
         text_add_folded(out, text_str(&warning), 80, 0);
     text_free(&warning);
-    if (counted && environment_blas_warning())
-        text_add_folded(out, environment_blas_warning(), 80, 0);
+    if (blas_warning(r))
+        text_add_folded(out, blas_warning(r), 80, 0);
     text_add(out, "of its bound: the least time, which is the larger of FLOPs / peak and bytes / "
                   "bandwidth,\ndivided by the time; 1 is the limit.\n");
     text_add(out, "n/a: the stage counts no traffic or no FLOPs; comparisons that select or sort "
@@ -388,8 +397,8 @@ static void roofs_json(const Roofline *r, Text *out)
     jsonw_key_int(&json, "threads", r->results[0]->record.threads);
     points_json(r, &json);
     ceilings_warning(r, &warning);
-    if (environment_blas_warning())
-        text_addf(&warning, "%s%s", warning.length ? ". " : "", environment_blas_warning());
+    if (blas_warning(r))
+        text_addf(&warning, "%s%s", warning.length ? ". " : "", blas_warning(r));
     jsonw_key_string(&json, "warning", warning.length ? text_str(&warning) : NULL);
     text_free(&warning);
     jsonw_key(&json, "environment");

@@ -8,7 +8,7 @@
 #define PASS_PAIR 2  /* of them, whose values are mixed at a time */
 #define PASS_KEYS 64
 #define PASS_FEW (WIDTH < LANES ? 8 : LANES) /* neighbours, which are fetched ahead */
-#define PASS_LONE (WIDTH < LANES ? 8 : PASS_KEYS) /* of one query, which has less to do with them */
+#define PASS_LONE (WIDTH < LANES ? 8 : PASS_KEYS) /* of one query */
 #define PASS_VECS 4
 #define PASS_STRIP (PASS_VECS * WIDTH) /* columns that are mixed at a time */
 
