@@ -13,24 +13,22 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
-#define SAMPLE 256      /* rows of the guess */
-#define SAMPLE_WORTH 8  /* a guess pays from so many times SAMPLE rows, and so many times k */
-#define EXACT_ROWS 8    /* rows in double at once */
-
-/* A row that may be among the best. */
-typedef struct Entry {
-    float   product;
-    int32_t row;
-} Entry;
+#define SAMPLE_LEAST 256 /* rows of the guess */
+#define SAMPLE_MOST 1024
+#define SAMPLE_PART 16   /* one row of so many */
+#define SAMPLE_WORTH 8   /* a guess pays from so many times SAMPLE_LEAST rows, and so many times k */
+#define STEPS 12         /* of bisection, in a guess */
+#define EXACT_ROWS 8     /* rows in double at once */
 
 typedef struct Worker {
-    Entry   *list;   /* [TILE_KEYS][capacity], rows increasing */
-    int64_t *keys;   /* [capacity or n], for kth_largest */
+    float   *value;  /* [TILE_KEYS][capacity]: products of the rows that may be among the best, */
+    int32_t *row;    /* and these rows, increasing */
+    int64_t *keys;   /* [capacity or n], for cpu_kth_largest */
     int64_t *band;   /* [capacity], of entries that float cannot order */
     int64_t *strip;  /* [LANES][n], of all rows in double */
     float   *rows;   /* [TILE_ROWS][d] where rows end within a tile */
     double  *exact;  /* [EXACT_ROWS][d] */
-    float   *sample; /* [TILE_KEYS][SAMPLE] */
+    float   *sample; /* [SAMPLE_MOST + TILE_ROWS][TILE_KEYS] */
     int64_t  held[TILE_KEYS];
     float    limit[TILE_KEYS];
     double   margin[TILE_KEYS]; /* 2b */
@@ -43,7 +41,8 @@ typedef struct Job {
     const ChoiceRows *x;
     Columns           columns;
     Tensor           *index;
-    int64_t           heads, n, k, capacity;
+    int64_t           heads, n, k;
+    int64_t           most, capacity; /* of a list; capacity: whole panels */
     double           *longest; /* [heads] bounds of the rows' lengths */
     Worker           *workers;
 } Job;
@@ -55,38 +54,69 @@ static const float *near_vector(const Job *job, int64_t head, int64_t i)
 
 /* ---- lists ------------------------------------------------------------------ */
 
-/* The number at place k (0-based), in decreasing order, of those whose keys are w->keys. */
-static double kth_value(Worker *w, int64_t count, int64_t k)
+/* The products of vector c, filled up to whole panels. */
+static const float *padded_list(const Job *job, Worker *w, int64_t c)
 {
-    int64_t key = cpu_kth_largest(w->keys, count, k);
-    double  value;
+    float *value = w->value + c * job->capacity;
 
-    key = key < 0 ? key ^ INT64_MAX : key;
-    memcpy(&value, &key, sizeof(value));
+    for (int64_t e = w->held[c]; e % TILE_KEYS; e++)
+        value[e] = -INFINITY;
     return value;
 }
 
-/* The k-th largest product of the list. */
-static double kth_product(const Job *job, Worker *w, const Entry *list, int64_t held)
+/* A number that k of the products of vector c reach; more only if several equal the k-th. */
+static float list_bound(const Job *job, Worker *w, int64_t c, int64_t *reached)
 {
-    for (int64_t e = 0; e < held; e++)
-        w->keys[e] = cpu_order_key((double)list[e].product);
-    return kth_value(w, held, job->k - 1);
+    const Kernel *kernel = kernel_at(0);
+    const float  *value = padded_list(job, w, c);
+    int64_t       padded = round_up_to(w->held[c], TILE_KEYS);
+    float         high = kernel->largest(value, w->held[c], 1);
+    float         low = w->limit[c] > -INFINITY ? w->limit[c]
+                                                : -kernel->largest(value, w->held[c], -1);
+
+    *reached = w->held[c];
+    while (*reached > job->k) {
+        float   middle = low + (high - low) / 2;
+        int64_t now = kernel->reach(value, padded, middle);
+
+        if (!(middle > low && middle < high)) { /* neighbours: high was not tried yet */
+            now = kernel->reach(value, padded, high);
+            return now >= job->k ? (*reached = now, high) : low;
+        }
+        *(now < job->k ? &high : &low) = middle;
+        *reached = now < job->k ? *reached : now;
+    }
+    return low;
+}
+
+/* The k-th largest product of vector c. */
+static double kth_product(const Job *job, Worker *w, int64_t c)
+{
+    int64_t      reached;
+    const float *value = w->value + c * job->capacity;
+    float        bound = list_bound(job, w, c, &reached), least = INFINITY;
+
+    for (int64_t e = 0; e < w->held[c]; e++)
+        least = value[e] >= bound && value[e] < least ? value[e] : least;
+    return (double)least;
 }
 
 /* Drops rows of a full list that can no longer be among the best. */
 static void thin_out(const Job *job, Worker *w, int64_t c)
 {
-    Entry  *list = w->list + c * job->capacity;
-    double  left = kth_product(job, w, list, w->held[c]) - w->margin[c];
-    int64_t kept = 0;
+    float   *value = w->value + c * job->capacity;
+    int32_t *row = w->row + c * job->capacity;
+    double   left = kth_product(job, w, c) - w->margin[c];
+    int64_t  kept = 0;
 
     w->limit[c] = fmaxf(w->limit[c], nextafterf((float)left, -INFINITY));
     for (int64_t e = 0; e < w->held[c]; e++)
-        if (list[e].product >= w->limit[c])
-            list[kept++] = list[e];
+        if (value[e] >= w->limit[c]) {
+            value[kept] = value[e];
+            row[kept++] = row[e];
+        }
     w->held[c] = kept;
-    if (kept < job->capacity)
+    if (kept < job->most)
         return;
     w->lost[c] = true; /* too many products are nearly equal */
     w->held[c] = 0;
@@ -99,43 +129,37 @@ static void take_tile(const Job *job, Worker *w, int64_t first, int64_t rows)
         uint64_t bits = kernel_at(0)->at_least(w->tile + r * TILE_KEYS, w->limit);
 
         for (; bits; bits &= bits - 1) {
-            int64_t c = __builtin_ctzll(bits);
+            int64_t c = __builtin_ctzll(bits), at = c * job->capacity + w->held[c]++;
 
-            w->list[c * job->capacity + w->held[c]++] =
-                (Entry){ w->tile[r * TILE_KEYS + c], (int32_t)(first + r) };
-            if (w->held[c] == job->capacity)
+            w->value[at] = w->tile[r * TILE_KEYS + c];
+            w->row[at] = (int32_t)(first + r);
+            if (w->held[c] == job->most)
                 thin_out(job, w, c);
         }
     }
 }
 
-/* Products of rows first, first + step, ... with the panel. */
+/* Products of rows first, first + step, ... (a tile at most) with the panel. */
 static void score_vectors(const Job *job, Worker *w, int64_t head, int64_t first, int64_t step,
-                          int64_t rows, const float *panel)
+                          int64_t rows, const float *panel, float *s)
 {
     columns_score(near_vector(job, head, first), step * job->x->near.stride[1], rows,
-                  job->columns.d, panel, NULL, w->rows, w->tile, TILE_KEYS, w->top);
+                  job->columns.d, panel, NULL, w->rows, s, TILE_KEYS, w->top);
 }
 
-/* Limits that about 3 k rows reach, and hardly ever fewer than k. */
-static void guess_limits(const Job *job, Worker *w, int64_t head, const float *panel,
-                         int64_t count)
+/* Limits that hardly ever fewer than k rows reach, and not many more: the best k rows of n have
+ * about mean = k sample / n rows in the sample, hardly ever 4 deviations more. */
+static void guess_limits(const Job *job, Worker *w, int64_t head, const float *panel)
 {
-    int64_t step = job->n / SAMPLE, place = 2 * (job->k * SAMPLE / job->n) + 8;
+    int64_t rows = max_i64(SAMPLE_LEAST, min_i64(SAMPLE_MOST, job->n / SAMPLE_PART));
+    int64_t step = job->n / rows;
+    double  mean = (double)(job->k * rows) / (double)job->n;
 
-    for (int64_t i = 0; i < SAMPLE; i += TILE_ROWS) {
-        int64_t rows = min_i64(TILE_ROWS, SAMPLE - i);
-
-        score_vectors(job, w, head, i * step, step, rows, panel);
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t c = 0; c < count; c++)
-                w->sample[c * SAMPLE + i + r] = w->tile[r * TILE_KEYS + c];
-    }
-    for (int64_t c = 0; c < count; c++) {
-        for (int64_t i = 0; i < SAMPLE; i++)
-            w->keys[i] = cpu_order_key((double)w->sample[c * SAMPLE + i]);
-        w->limit[c] = (float)kth_value(w, SAMPLE, place - 1);
-    }
+    for (int64_t i = 0; i < rows; i += TILE_ROWS)
+        score_vectors(job, w, head, i * step, step, min_i64(TILE_ROWS, rows - i), panel,
+                      w->sample + i * TILE_KEYS);
+    kernel_at(0)->column_bounds(w->sample, rows, (int64_t)ceil(mean + 4 * sqrt(mean)) + 3, STEPS,
+                                w->limit);
 }
 
 /* ---- in double -------------------------------------------------------------- */
@@ -185,13 +209,14 @@ static void strip_keys(const Job *job, Worker *w, int64_t head, int64_t place, i
 static int64_t band_bound(const Job *job, Worker *w, int64_t head, int64_t place, int64_t first,
                           int64_t c, double low, double high, int64_t wanted, int64_t *equal)
 {
-    const Entry *list = w->list + c * job->capacity;
-    int64_t      count = 0, bound;
-    double       y[LANES];
+    const float   *value = w->value + c * job->capacity;
+    const int32_t *row = w->row + c * job->capacity;
+    int64_t        count = 0, bound;
+    double         y[LANES];
 
     for (int64_t e = 0; e < w->held[c]; e++)
-        if ((double)list[e].product >= low && (double)list[e].product <= high) {
-            strip_products(job, w, head, place, first + c, list[e].row, 1, y);
+        if ((double)value[e] >= low && (double)value[e] <= high) {
+            strip_products(job, w, head, place, first + c, row[e], 1, y);
             w->keys[count] = w->band[count] = cpu_order_key(y[(first + c) % LANES]);
             count++;
         }
@@ -202,29 +227,40 @@ static int64_t band_bound(const Job *job, Worker *w, int64_t head, int64_t place
     return bound;
 }
 
-/* Writes the best k rows; false: the list does not decide them. */
-static bool choose(const Job *job, Worker *w, int64_t head, int64_t place, int64_t first,
-                   int64_t c, int32_t *out)
+/* Writes the rows whose products reach `bound`, of which there are k. */
+static void take_reaching(const Job *job, const Worker *w, int64_t c, float bound, int32_t *out)
 {
-    const Entry *list = w->list + c * job->capacity;
-    int64_t      held = w->held[c], sure = 0, band = 0, bound = INT64_MIN, equal = 0, at = 0;
-    double       kth, low, high;
+    const Kernel *kernel = kernel_at(0);
+    const float  *value = w->value + c * job->capacity;
+    float         limit[TILE_KEYS];
 
-    if (w->lost[c] || held < job->k)
-        return false;
-    kth = kth_product(job, w, list, held);
-    low = kth - w->margin[c];
-    high = kth + w->margin[c];
+    for (int t = 0; t < TILE_KEYS; t++)
+        limit[t] = bound;
+    for (int64_t e = 0; e < w->held[c]; e += TILE_KEYS)
+        for (uint64_t bits = kernel->at_least(value + e, limit); bits; bits &= bits - 1)
+            *out++ = w->row[c * job->capacity + e + __builtin_ctzll(bits)];
+}
+
+/* Writes the best k rows where double has to decide between some; false: the list does not decide
+ * them. */
+static bool choose_closely(const Job *job, Worker *w, int64_t head, int64_t place, int64_t first,
+                           int64_t c, int32_t *out)
+{
+    const float *value = w->value + c * job->capacity;
+    int64_t      sure = 0, band = 0, bound = INT64_MIN, equal = 0, at = 0;
+    double       kth = kth_product(job, w, c), low = kth - w->margin[c];
+    double       high = kth + w->margin[c];
+
     if (low < (double)w->limit[c])
         return false;
-    for (int64_t e = 0; e < held; e++) {
-        sure += (double)list[e].product > high;
-        band += (double)list[e].product >= low && (double)list[e].product <= high;
+    for (int64_t e = 0; e < w->held[c]; e++) {
+        sure += (double)value[e] > high;
+        band += (double)value[e] >= low && (double)value[e] <= high;
     }
     if (sure + band > job->k)
         bound = band_bound(job, w, head, place, first, c, low, high, job->k - sure, &equal);
-    for (int64_t e = 0; e < held; e++) {
-        bool above = (double)list[e].product > high, in = (double)list[e].product >= low;
+    for (int64_t e = 0; e < w->held[c]; e++) {
+        bool above = (double)value[e] > high, in = (double)value[e] >= low;
 
         if (in && !above && sure + band > job->k) {
             int64_t key = w->band[at++];
@@ -232,8 +268,27 @@ static bool choose(const Job *job, Worker *w, int64_t head, int64_t place, int64
             in = key > bound || (key == bound && equal-- > 0);
         }
         if (in)
-            *out++ = list[e].row;
+            *out++ = w->row[c * job->capacity + e];
     }
+    return true;
+}
+
+/* Writes the best k rows; false: the list does not decide them. */
+static bool choose(const Job *job, Worker *w, int64_t head, int64_t place, int64_t first,
+                   int64_t c, int32_t *out)
+{
+    int64_t reached;
+    float   bound, below;
+
+    if (w->lost[c] || w->held[c] < job->k)
+        return false;
+    bound = list_bound(job, w, c, &reached);
+    below = nextafterf((float)((double)bound - w->margin[c]), -INFINITY);
+    if (reached > job->k || below < w->limit[c] ||
+        kernel_at(0)->reach(w->value + c * job->capacity, round_up_to(w->held[c], TILE_KEYS),
+                            below) > job->k)
+        return choose_closely(job, w, head, place, first, c, out);
+    take_reaching(job, w, c, bound, out);
     return true;
 }
 
@@ -243,7 +298,8 @@ static void begin_panel(const Job *job, Worker *w, int64_t head, int64_t place, 
 {
     const Columns *columns = &job->columns;
     const double  *length = columns->length + place * columns->padded + first;
-    bool           guess = job->n >= SAMPLE_WORTH * SAMPLE && job->k * SAMPLE_WORTH <= job->n;
+    bool           guess = job->n >= SAMPLE_WORTH * SAMPLE_LEAST &&
+                           job->k * SAMPLE_WORTH <= job->n;
 
     for (int64_t c = 0; c < TILE_KEYS; c++) {
         double margin = 2.0001 * columns_margin(columns, job->longest[head], length[c]);
@@ -254,7 +310,7 @@ static void begin_panel(const Job *job, Worker *w, int64_t head, int64_t place, 
         w->limit[c] = -INFINITY;
     }
     if (guess)
-        guess_limits(job, w, head, columns_panel(columns, place, first / TILE_KEYS), count);
+        guess_limits(job, w, head, columns_panel(columns, place, first / TILE_KEYS));
     for (int64_t c = 0; c < TILE_KEYS; c++)
         if (c >= count || w->lost[c] || !(w->limit[c] < INFINITY))
             w->limit[c] = INFINITY;
@@ -275,7 +331,8 @@ static void best_item(void *context, int64_t item, int worker)
     for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i += TILE_ROWS) {
         int64_t rows = min_i64(TILE_ROWS, job->n - i);
 
-        score_vectors(job, w, head, i, 1, rows, columns_panel(columns, place, item % panels));
+        score_vectors(job, w, head, i, 1, rows, columns_panel(columns, place, item % panels),
+                      w->tile);
         take_tile(job, w, i, rows);
     }
     for (int64_t c = 0; c < count && !cpu_cancelled(job->run); c++) {
@@ -314,15 +371,18 @@ static bool best_workers_new(Job *job)
     for (int x = 0; job->workers && x < count; x++) {
         Worker *w = &job->workers[x];
 
-        w->list = cpu_scratch(job->run, TILE_KEYS * job->capacity, sizeof(*w->list));
-        w->keys = cpu_scratch(job->run, max_i64(SAMPLE, job->n + 1), sizeof(*w->keys));
+        w->value = cpu_scratch(job->run, TILE_KEYS * job->capacity, sizeof(*w->value));
+        w->row = cpu_scratch(job->run, TILE_KEYS * job->capacity, sizeof(*w->row));
+        w->keys = cpu_scratch(job->run, max_i64(job->most, job->n + 1), sizeof(*w->keys));
         w->band = cpu_scratch(job->run, job->capacity, sizeof(*w->band));
         w->strip = cpu_scratch(job->run, LANES * job->n, sizeof(*w->strip));
         w->rows = cpu_scratch(job->run, TILE_ROWS * d, sizeof(*w->rows));
         w->exact = cpu_scratch(job->run, EXACT_ROWS * d, sizeof(*w->exact));
-        w->sample = cpu_scratch(job->run, TILE_KEYS * SAMPLE, sizeof(*w->sample));
+        w->sample = cpu_scratch(job->run, (SAMPLE_MOST + TILE_ROWS) * TILE_KEYS,
+                                sizeof(*w->sample));
         memset(w->top, 0, sizeof(w->top)); /* raised by the kernel, never read */
-        if (!w->list || !w->keys || !w->band || !w->strip || !w->rows || !w->exact || !w->sample)
+        if (!w->value || !w->row || !w->keys || !w->band || !w->strip || !w->rows || !w->exact ||
+            !w->sample)
             return false;
     }
     return job->workers != NULL;
@@ -334,7 +394,8 @@ void cpu_best_rows(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tens
     Job       job = { .run = r, .x = x, .index = index, .heads = index->shape[0],
                       .n = x->near.shape[1], .k = k };
 
-    job.capacity = min_i64(job.n, 8 * k + SAMPLE) + 1; /* so that n entries are not too many */
+    job.most = min_i64(job.n, 8 * k + SAMPLE_LEAST) + 1; /* so that n entries are not too many */
+    job.capacity = round_up_to(job.most, TILE_KEYS);
     job.longest = cpu_scratch(r, job.heads, sizeof(*job.longest));
     if (job.longest && columns_new(r, y, 1, false, &job.columns) && best_workers_new(&job)) {
         threads_run(r->threads, job.heads, length_item, &job);

@@ -26,11 +26,14 @@ void columns_score(const float *x, int64_t ld, int64_t rows, int64_t d, const fl
     kernel_at(0)->score(x, ld, panel, d, keep, 0, TILE_KEYS, s, lds, top);
 }
 
+static double length_bound(double squares, int64_t d)
+{
+    return sqrt(squares * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
+}
+
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d)
 {
-    double squares = (double)kernel->squares_near(x, d);
-
-    return sqrt(squares * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
+    return length_bound((double)kernel->squares_near(x, d), d);
 }
 
 /* |x| in double, at least LENGTH_LEAST. */
@@ -123,15 +126,18 @@ bool columns_new(Run *r, const Tensor *y, int64_t parts, bool unit, Columns *out
  */
 
 #define BLOCK (16 * TILE_ROWS) /* rows of one item of work */
-#define GROUPS 4               /* tiles of rows that use a panel while it is in the cache */
+#define GROUPS 8               /* tiles of rows that use a panel while it is in the cache */
+#define GROUP_ROWS (GROUPS * TILE_ROWS)
 
 typedef struct Worker {
-    float  *scores; /* [GROUPS * TILE_ROWS][padded + LANES] */
+    float  *scores; /* [GROUP_ROWS][padded + LANES] */
     float  *rows;   /* [TILE_ROWS][d] where rows end within a tile */
     double *row;    /* [d] */
     double *exact;  /* [padded] */
-    double  length[GROUPS * TILE_ROWS]; /* bounds of the rows' lengths */
-    float   top[TILE_ROWS * LANES];
+    float   squares[GROUP_ROWS]; /* of the rows' lengths, nearly */
+    float   margin[GROUP_ROWS];
+    int32_t found[GROUP_ROWS];
+    float   top[GROUP_ROWS * LANES];
 } Worker;
 
 typedef struct Job {
@@ -152,10 +158,11 @@ static const float *near_row(const Job *job, int64_t head, int64_t i)
 
 /* Scores of `rows` rows from x on (a tile at most) with a panel. */
 static void score_tile(const Job *job, Worker *w, const float *x, int64_t rows,
-                       const float *panel, const uint64_t *keep, float *s, int64_t lds)
+                       const float *panel, const uint64_t *keep, float *s, int64_t lds,
+                       float *top)
 {
     columns_score(x, job->in->x.near.stride[1], rows, job->columns.d, panel, keep, w->rows, s,
-                  lds, w->top);
+                  lds, top);
 }
 
 /* Row i in double, and its products with all columns of the place. */
@@ -188,45 +195,62 @@ static int32_t exact_index(const Job *job, Worker *w, int64_t head, int64_t i, i
     return cpu_argmax_row(w->exact, c->count, job->in->with_negative);
 }
 
-/* The index of row i from its scores; padding columns are -inf or, with_negative, 0. */
-static int32_t index_of(const Job *job, Worker *w, int64_t head, int64_t i, int64_t place,
-                        const float *x, const float *s, double length)
+/* Scores of `rows` rows from x on with all panels of the place; padding columns are -inf or,
+ * with_negative, 0. */
+static void score_rows(const Job *job, Worker *w, const float *x, int64_t rows, int64_t place)
 {
     const Columns *c = &job->columns;
-    double         margin = columns_margin(c, length, c->longest[place]);
-    int64_t        at = 0;
+    int64_t        panels = c->padded / TILE_KEYS, tail = c->count - (panels - 1) * TILE_KEYS;
+    int64_t        lds = c->padded + LANES, ldx = job->in->x.near.stride[1];
+    uint64_t       keep[TILE_ROWS];
 
-    if (!(margin < COLUMNS_LARGEST) ||
-        kernel_at(0)->peaks(s, c->padded, job->in->with_negative, (float)(2.0001 * margin),
-                            &at) != 1)
-        return exact_index(job, w, head, i, place, x);
-    return (int32_t)(job->in->with_negative && s[at] < 0 ? c->count + at : at);
+    for (int r = 0; r < TILE_ROWS; r++)
+        keep[r] = ~UINT64_C(0) >> (TILE_KEYS - tail);
+    for (int64_t t = 0; t < GROUP_ROWS * LANES; t++)
+        w->top[t] = -INFINITY;
+    for (int64_t p = 0; p < panels; p++) {
+        bool cut = p == panels - 1 && tail < TILE_KEYS && !job->in->with_negative;
+
+        for (int64_t i = 0; i < rows; i += TILE_ROWS)
+            score_tile(job, w, x + i * ldx, min_i64(TILE_ROWS, rows - i),
+                       columns_panel(c, place, p), cut ? keep : NULL,
+                       w->scores + i * lds + p * TILE_KEYS, lds, w->top + i * LANES);
+    }
+}
+
+/* Twice the error of a row's products; NaN where double has to decide. */
+static float apart(const Job *job, int64_t place, float squares)
+{
+    const Columns *c = &job->columns;
+    double         margin = columns_margin(c, length_bound((double)squares, c->d),
+                                           c->longest[place]);
+
+    return margin < COLUMNS_LARGEST ? (float)(2.0001 * margin) : NAN;
 }
 
 static void nearest_rows(const Job *job, Worker *w, int64_t head, int64_t part, int64_t first,
                          int64_t rows)
 {
     const Columns *c = &job->columns;
-    const Tensor  *near = &job->in->x.near;
     const float   *x = near_row(job, head, first);
     int64_t        place = columns_place(c, head, job->heads, part), lds = c->padded + LANES;
-    int64_t        panels = c->padded / TILE_KEYS, tail = c->count - (panels - 1) * TILE_KEYS;
-    uint64_t       keep[TILE_ROWS];
+    int32_t       *to = tensor_i32(job->out) + (head * c->parts + part) * job->n + first;
 
-    for (int r = 0; r < TILE_ROWS; r++)
-        keep[r] = ~UINT64_C(0) >> (TILE_KEYS - tail);
-    for (int64_t p = 0; p < panels; p++) {
-        bool cut = p == panels - 1 && tail < TILE_KEYS && !job->in->with_negative;
-
-        for (int64_t i = 0; i < rows; i += TILE_ROWS)
-            score_tile(job, w, x + i * near->stride[1], min_i64(TILE_ROWS, rows - i),
-                       columns_panel(c, place, p), cut ? keep : NULL,
-                       w->scores + i * lds + p * TILE_KEYS, lds);
-    }
+    score_rows(job, w, x, rows, place);
     for (int64_t i = 0; i < rows; i++)
-        tensor_i32(job->out)[(head * c->parts + part) * job->n + first + i] =
-            index_of(job, w, head, first + i, place, x + i * near->stride[1],
-                     w->scores + i * lds, w->length[i]);
+        w->margin[i] = apart(job, place, w->squares[i]);
+    kernel_at(0)->peaks(w->scores, lds, rows, c->padded, job->in->with_negative ? NULL : w->top,
+                        w->margin, w->found);
+    for (int64_t i = 0; i < rows; i++) {
+        int32_t at = w->found[i];
+
+        if (at < 0)
+            at = exact_index(job, w, head, first + i, place,
+                             x + i * job->in->x.near.stride[1]);
+        else if (job->in->with_negative && w->scores[i * lds + at] < 0)
+            at += (int32_t)c->count;
+        to[i] = at;
+    }
 }
 
 static void nearest_item(void *context, int64_t item, int worker)
@@ -236,12 +260,11 @@ static void nearest_item(void *context, int64_t item, int worker)
     int64_t    end = min_i64(job->n, first + BLOCK);
     Worker    *w = &job->workers[worker];
 
-    for (; first < end && !cpu_cancelled(job->run); first += GROUPS * TILE_ROWS) {
-        int64_t rows = min_i64(GROUPS * TILE_ROWS, end - first);
+    for (; first < end && !cpu_cancelled(job->run); first += GROUP_ROWS) {
+        int64_t rows = min_i64(GROUP_ROWS, end - first);
 
-        for (int64_t i = 0; i < rows; i++)
-            w->length[i] = row_length_bound(kernel_at(0), near_row(job, head, first + i),
-                                            job->columns.d);
+        kernel_at(0)->rows_squares_near(near_row(job, head, first), job->in->x.near.stride[1],
+                                        rows, job->columns.d, w->squares);
         for (int64_t part = 0; part < job->columns.parts; part++)
             nearest_rows(job, w, head, part, first, rows);
     }
@@ -256,12 +279,12 @@ static bool workers_new(Job *job)
     for (int x = 0; job->workers && x < count; x++) {
         Worker *w = &job->workers[x];
 
-        w->scores = cpu_scratch(job->run, GROUPS * TILE_ROWS * (padded + LANES),
+        w->scores = cpu_scratch(job->run, GROUP_ROWS * (padded + LANES),
                                 sizeof(*w->scores));
         w->rows = cpu_scratch(job->run, TILE_ROWS * d, sizeof(*w->rows));
         w->row = cpu_scratch(job->run, d, sizeof(*w->row));
         w->exact = cpu_scratch(job->run, padded, sizeof(*w->exact));
-        memset(w->top, 0, sizeof(w->top)); /* raised by the kernel, never read */
+        memset(w->top, 0, sizeof(w->top)); /* codes raise it and never read it */
         if (!w->scores || !w->rows || !w->row || !w->exact)
             return false;
     }
@@ -336,7 +359,7 @@ static void code_item(void *context, int64_t item, int worker)
         int64_t rows = min_i64(TILE_ROWS, end - first);
 
         score_tile(job, w, near_row(job, head, first), rows, columns_panel(c, place, 0), NULL,
-                   w->scores, TILE_KEYS);
+                   w->scores, TILE_KEYS, w->top);
         for (int64_t i = 0; i < rows; i++)
             ((int64_t *)job->out->data)[head * job->n + first + i] =
                 code_of(job, w, place, near_row(job, head, first + i),
@@ -420,12 +443,8 @@ static void sums_item(void *context, int64_t head, int worker)
         return;
     }
     for (int64_t i = 0; i < n; i++, x += job->x->stride[1]) {
-        double factor = 1, total, squares;
+        double factor = job->unit ? 1 / fmax(sqrt(kernel->squares(x, d)), LENGTH_LEAST) : 1;
 
-        if (job->unit) {
-            kernel->moments(x, d, 0, &total, &squares);
-            factor = 1 / fmax(sqrt(squares), LENGTH_LEAST);
-        }
         kernel->fold_scaled(x, d, factor, sum + index[i] * d);
     }
 }

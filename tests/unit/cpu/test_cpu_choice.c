@@ -195,6 +195,7 @@ TEST(best_rows_are_those_of_double)
     for (int kind = 0; kind < KINDS; kind++)
         for (int exact = 0; exact < 2; exact++) {
             check_best((Kind)kind, exact, 2300, 5, 16, 40);
+            check_best((Kind)kind, exact, 9000, 2, 8, 70);
             check_best((Kind)kind, exact, 300, 67, 9, 13);
             check_best((Kind)kind, exact, 61, 3, 64, 61);
             check_best((Kind)kind, exact, 1, 1, 1, 1);
@@ -238,31 +239,53 @@ TEST(codes_are_those_of_double)
 
 /* ---- kernels ---------------------------------------------------------------- */
 
-static void check_peaks(const Kernel *kernel, const float *s, int64_t count, bool negative)
-{
-    int64_t found = 0, last = 0, at = -1;
-    float   top = -INFINITY;
+#define PEAK_ROWS 5
 
+/* The largest entry of a row, or -1 where another is within the margin. */
+static int32_t only_peak(const float *s, int64_t count, bool negative, float margin)
+{
+    int32_t at = 0;
+    int     found = 0;
+
+    for (int32_t j = 1; j < count; j++)
+        if ((negative ? fabsf(s[j]) : s[j]) > (negative ? fabsf(s[at]) : s[at]))
+            at = j;
     for (int64_t j = 0; j < count; j++)
-        top = fmaxf(top, negative ? fabsf(s[j]) : s[j]);
-    for (int64_t j = 0; j < count; j++)
-        if ((negative ? fabsf(s[j]) : s[j]) >= top - 0.25f) {
-            found++;
-            last = j;
-        }
-    assert_int_equal(kernel->peaks(s, count, negative, 0.25f, &at), found);
-    assert_int_equal(at, last);
+        found += (negative ? fabsf(s[j]) : s[j]) >= (negative ? fabsf(s[at]) : s[at]) - margin;
+    return found == 1 ? at : -1;
+}
+
+static void check_peaks(const Kernel *kernel, const float *s, int64_t lds, int64_t count,
+                        bool negative)
+{
+    const float margin[PEAK_ROWS] = { 0, 0.01f, 0.25f, NAN, INFINITY };
+    float       top[PEAK_ROWS * LANES];
+    int32_t     at[PEAK_ROWS + 1] = { 0, 0, 0, 0, 0, -7 };
+
+    for (int64_t r = 0; r < PEAK_ROWS; r++)
+        for (int64_t c = 0; c < LANES; c++)
+            top[r * LANES + c] = kernel->largest(s + r * lds, count, 1);
+    kernel->peaks(s, lds, PEAK_ROWS, count, negative ? NULL : top, margin, at);
+    for (int64_t r = 0; r < PEAK_ROWS; r++)
+        assert_int_equal(at[r], isnan(margin[r]) ? -1
+                                                 : only_peak(s + r * lds, count, negative,
+                                                             margin[r]));
+    assert_int_equal(at[PEAK_ROWS], -7);
 }
 
 TEST(kernels_find_limits_and_peaks)
 {
     Fixture f = fixture_new(1, 13);
-    Tensor  s = fixture_normal(&f, 1, 1, 192, 1), limit = fixture_normal(&f, 1, 1, 192, 1);
+    Tensor  s = fixture_normal(&f, 1, PEAK_ROWS, 200, 1), limit = fixture_normal(&f, 1, 1, 192, 1);
     float  *x = s.data, *low = limit.data;
 
     low[7] = x[7];
     low[8] = -INFINITY;
     low[9] = INFINITY;
+    x[190] = x[191] = 9; /* a tie, */
+    x[200 + 63] = 9;     /* and single peaks */
+    x[200 + 128] = 9.005f;
+    x[400 + 64] = -9;
     for (int k = 0; kernel_at(k); k++) {
         uint64_t bits = kernel_at(k)->at_least(x, low);
 
@@ -270,7 +293,7 @@ TEST(kernels_find_limits_and_peaks)
             assert_int_equal(bits >> j & 1, x[j] >= low[j]);
         for (int64_t count = 64; count <= 192; count += 64)
             for (int negative = 0; negative < 2; negative++)
-                check_peaks(kernel_at(k), x, count, negative);
+                check_peaks(kernel_at(k), x, 200, count, negative);
     }
     fixture_free(&f);
 }
@@ -303,6 +326,50 @@ TEST(kernels_bound_the_largest_numbers)
                 assert_int_equal(kernel_at(k)->reach(x, count, bound),
                                  count_reaching(x, count, bound));
             }
+    fixture_free(&f);
+}
+
+TEST(kernels_bound_the_columns_of_scores)
+{
+    enum { ROWS = 300, TAKES = 17 };
+    Fixture f = fixture_new(1, 15);
+    Tensor  t = fixture_normal(&f, 1, ROWS, TILE_KEYS, 1);
+    float  *s = t.data;
+
+    for (int r = 0; r < ROWS; r++)
+        s[r * TILE_KEYS + 5] = 2; /* all alike */
+    for (int k = 0; kernel_at(k); k++) {
+        float limit[TILE_KEYS];
+
+        kernel_at(k)->column_bounds(s, ROWS, TAKES, 12, limit);
+        for (int c = 0; c < TILE_KEYS; c++) {
+            int reached = 0;
+
+            for (int r = 0; r < ROWS; r++)
+                reached += s[r * TILE_KEYS + c] >= limit[c];
+            assert_true(reached >= TAKES);
+            assert_true(c == 5 || reached <= TAKES + 1);
+        }
+    }
+    fixture_free(&f);
+}
+
+TEST(kernels_sum_the_squares_of_rows)
+{
+    Fixture f = fixture_new(1, 16);
+    Tensor  t = fixture_normal(&f, 1, 7, 41, 1);
+    float  *x = t.data;
+
+    for (int k = 0; kernel_at(k); k++)
+        for (int64_t d = 1; d <= 37; d++) {
+            float found[8] = { [7] = -7 };
+
+            kernel_at(k)->rows_squares_near(x, 41, 7, d, found);
+            for (int64_t r = 0; r < 7; r++)
+                CHECK_BELOW(fabs((double)found[r] - kernel_at(k)->squares(x + r * 41, d)), 1e-5,
+                            "squares");
+            assert_true(found[7] == -7);
+        }
     fixture_free(&f);
 }
 

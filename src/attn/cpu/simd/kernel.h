@@ -110,6 +110,7 @@ typedef struct Kernel {
     double (*squares)(const float *x, int64_t count);
     /* The sum of squares in float, for bounds. */
     float (*squares_near)(const float *x, int64_t count);
+    void (*rows_squares_near)(const float *x, int64_t ld, int64_t rows, int64_t count, float *to);
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
     void (*fold_scaled)(const float *x, int64_t count, double factor, double *sum);
@@ -151,11 +152,16 @@ typedef struct Kernel {
     /* A number that at least `takes` <= LANES entries reach: the least of the largest of so many
      * classes of them.  count a multiple of LANES, no NaN. */
     float (*class_bound)(const float *x, int64_t count, int64_t takes);
+    /* limit[c]: a number that at least `takes` <= rows entries of column c of s [rows][TILE_KEYS]
+     * reach, and hardly more after some steps of bisection.  Finite entries. */
+    void (*column_bounds)(const float *s, int64_t rows, int64_t takes, int steps, float *limit);
     /* sum[0..TILE_KEYS) = sum over r of factor[r] max(0, s[r][0..TILE_KEYS)). */
     void (*fold_heads)(const float *s, int64_t rows, const float *factor, float *sum);
-    /* How many entries of s (`negative`: of |s|) are at most `margin` below the largest; *at:
-     * the last of them.  count a multiple of 4 LANES, no NaN. */
-    int64_t (*peaks)(const float *s, int64_t count, bool negative, float margin, int64_t *at);
+    /* at[r]: the largest entry of row r of s, where no other is at most margin[r] below it; else
+     * -1.  top [rows][LANES]: the rows' largest entries, as score leaves them; NULL: sizes |s| are
+     * compared.  count a multiple of TILE_KEYS, no NaN in s. */
+    void (*peaks)(const float *s, int64_t lds, int64_t rows, int64_t count, const float *top,
+                  const float *margin, int32_t *at);
     /* index[i]: the centre that differs from codes[i] in the fewest bits; ties: the lowest. */
     void (*nearest_codes)(const int64_t *codes, int64_t count, const int64_t *centres,
                           int64_t of, int32_t *index);

@@ -119,6 +119,35 @@ static TARGET float array_squares_near(const float *x, int64_t count)
     return vec_total(vec_add(sum[0], sum[1]));
 }
 
+/* Four rows at once. */
+INLINE void four_squares(const float *x, int64_t ld, int64_t count, float *to)
+{
+    Vec     sum[4] = { vec_splat(0.0f), vec_splat(0.0f), vec_splat(0.0f), vec_splat(0.0f) };
+    int64_t i = 0;
+
+    for (; i + WIDTH <= count; i += WIDTH)
+        UNROLL for (int r = 0; r < 4; r++)
+            sum[r] = vec_fma(vec_load(x + r * ld + i), vec_load(x + r * ld + i), sum[r]);
+    if (i < count)
+        UNROLL for (int r = 0; r < 4; r++) {
+            Vec part = vec_load_part(x + r * ld + i, count - i);
+
+            sum[r] = vec_fma(part, part, sum[r]);
+        }
+    vec_totals(sum, to);
+}
+
+static TARGET void rows_squares_near(const float *x, int64_t ld, int64_t rows, int64_t count,
+                                     float *to)
+{
+    int64_t r = 0;
+
+    for (; r + 4 <= rows; r += 4)
+        four_squares(x + r * ld, ld, count, to + r);
+    for (; r < rows; r++)
+        to[r] = array_squares_near(x + r * ld, count);
+}
+
 static TARGET float array_largest(const float *x, int64_t count, float sign)
 {
     Vec     high[2] = { vec_splat(-INFINITY), vec_splat(-INFINITY) };

@@ -128,6 +128,14 @@ INLINE Wide wide_from(const float *p)
     return (Wide)_mm256_cvtps_pd(_mm_loadu_ps(p));
 }
 
+INLINE double wide_total(Wide x)
+{
+    __m128d two = _mm_add_pd(_mm256_castpd256_pd128((__m256d)x),
+                             _mm256_extractf128_pd((__m256d)x, 1));
+
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
 /* a b + sum, rounded once where an instruction does so. */
 INLINE Wide wide_fused(double a, Wide b, Wide sum)
 {

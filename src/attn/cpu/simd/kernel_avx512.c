@@ -110,6 +110,11 @@ INLINE Wide wide_from(const float *p)
     return (Wide)_mm512_cvtps_pd(_mm256_loadu_ps(p));
 }
 
+INLINE double wide_total(Wide x)
+{
+    return _mm512_reduce_add_pd((__m512d)x);
+}
+
 /* a b + sum, rounded once where an instruction does so. */
 INLINE Wide wide_fused(double a, Wide b, Wide sum)
 {

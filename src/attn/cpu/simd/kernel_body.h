@@ -534,6 +534,48 @@ static TARGET float scores_class_bound(const float *x, int64_t count, int64_t ta
     return least;
 }
 
+/* 1 where x reaches the limit, else 0. */
+INLINE Vec vec_reaches(Vec x, Vec limit)
+{
+    return vec_max(vec_keep(vec_splat(1.0f), bits_reach(x, limit)), vec_splat(0.0f));
+}
+
+INLINE Vec vec_negative(Vec x)
+{
+    return vec_sub(vec_splat(0.0f), x);
+}
+
+/* One vector of columns. */
+INLINE void strip_bounds(const float *s, int64_t rows, int64_t takes, int steps, float *limit)
+{
+    Vec high = vec_load(s), depth = vec_negative(high), low;
+
+    for (int64_t r = 1; r < rows; r++) {
+        high = vec_max(vec_load(s + r * TILE_KEYS), high);
+        depth = vec_max(vec_negative(vec_load(s + r * TILE_KEYS)), depth);
+    }
+    low = vec_negative(depth);
+    for (int step = 0; step < steps; step++) {
+        Vec      middle = vec_fma(vec_splat(0.5f), vec_sub(high, low), low);
+        Vec      count = vec_splat(0.0f);
+        uint64_t enough;
+
+        for (int64_t r = 0; r < rows; r++)
+            count = vec_add(count, vec_reaches(vec_load(s + r * TILE_KEYS), middle));
+        enough = bits_reach(count, vec_splat((float)takes));
+        low = vec_max(vec_keep(middle, enough), low);
+        high = vec_negative(vec_max(vec_keep(vec_negative(middle), ~enough), vec_negative(high)));
+    }
+    vec_store(limit, low);
+}
+
+static TARGET void scores_column_bounds(const float *s, int64_t rows, int64_t takes, int steps,
+                                        float *limit)
+{
+    for (int c = 0; c < TILE_KEYS; c += WIDTH)
+        strip_bounds(s + c, rows, takes, steps, limit + c);
+}
+
 static TARGET void scores_fold_heads(const float *s, int64_t rows, const float *factor, float *sum)
 {
     for (int j = 0; j < TILE_KEYS; j += STRIP) {
@@ -554,32 +596,46 @@ static TARGET void scores_fold_heads(const float *s, int64_t rows, const float *
 
 INLINE Vec size_of(Vec x, bool negative)
 {
-    return negative ? vec_max(x, vec_sub(vec_splat(0.0f), x)) : x;
+    return negative ? vec_max(x, vec_negative(x)) : x;
 }
 
-static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, float margin,
-                                  int64_t *at)
+INLINE Vec sizes_top(const float *s, int64_t count)
 {
-    Vec     high[4], limit;
-    int64_t found = 0;
+    Vec high[4];
 
     UNROLL for (int x = 0; x < 4; x++)
-        high[x] = size_of(vec_load(s + x * WIDTH), negative);
+        high[x] = size_of(vec_load(s + x * WIDTH), true);
     for (int64_t j = 4 * WIDTH; j < count; j += 4 * WIDTH)
         UNROLL for (int x = 0; x < 4; x++)
-            high[x] = vec_max(size_of(vec_load(s + j + x * WIDTH), negative), high[x]);
-    UNROLL for (int x = 1; x < 4; x++)
-        high[0] = vec_max(high[0], high[x]);
-    limit = vec_splat(vec_top(high[0]) - margin);
-    for (int64_t j = 0; j < count; j += WIDTH) {
-        uint64_t bits = bits_reach(size_of(vec_load(s + j), negative), limit);
+            high[x] = vec_max(size_of(vec_load(s + j + x * WIDTH), true), high[x]);
+    return vec_max(vec_max(high[0], high[1]), vec_max(high[2], high[3]));
+}
 
-        if (bits) {
-            found += __builtin_popcountll(bits);
-            *at = j + 63 - __builtin_clzll(bits);
-        }
+/* The only entry of s that reaches the limit, or -1; without branches, which no processor would
+ * foresee. */
+INLINE int32_t only_peak(const float *s, int64_t count, const bool negative, float limit)
+{
+    int64_t found = 0, at = -1;
+
+    for (int64_t j = 0; j < count; j += TILE_KEYS) {
+        uint64_t bits = 0;
+
+        UNROLL for (int x = 0; x < TILE_KEYS; x += WIDTH)
+            bits |= bits_reach(size_of(vec_load(s + j + x), negative), vec_splat(limit)) << x;
+        found += __builtin_popcountll(bits);
+        at = bits ? j + __builtin_ctzll(bits) : at;
     }
-    return found;
+    return found == 1 ? (int32_t)at : -1;
+}
+
+static TARGET void scores_peaks(const float *s, int64_t lds, int64_t rows, int64_t count,
+                                const float *top, const float *margin, int32_t *at)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        Vec high = top ? vec_load(top + r * LANES) : sizes_top(s + r * lds, count);
+
+        at[r] = only_peak(s + r * lds, count, !top, vec_top(high) - margin[r]);
+    }
 }
 
 #include "attn/cpu/simd/kernel_arrays.h"
@@ -626,14 +682,16 @@ const Kernel KERNEL = {
     .at_least = scores_at_least,
     .reach = scores_reach,
     .class_bound = scores_class_bound,
+    .column_bounds = scores_column_bounds,
     .fold_heads = scores_fold_heads,
-    .peaks = score_peaks,
+    .peaks = scores_peaks,
     .scale = array_scale,
     .line = array_line,
     .subtract = array_subtract,
     .largest = array_largest,
     .squares = array_squares,
     .squares_near = array_squares_near,
+    .rows_squares_near = rows_squares_near,
     .fold = array_fold,
     .dot_wide = array_dot_wide,
     .dots_wide = rows_dot_wide,

@@ -184,15 +184,13 @@ static TARGET void rows_mean(const float *const *row, int64_t rows, const double
 static TARGET double array_dot_wide(const float *x, const double *z, int64_t count)
 {
     Wide    part[2] = { { 0 }, { 0 } };
-    double  sum = 0;
+    double  sum;
     int64_t i = 0;
 
     for (; i + 2 * WIDE <= count; i += 2 * WIDE)
         UNROLL for (int p = 0; p < 2; p++)
             part[p] += wide_from(x + i + p * WIDE) * wide_load(z + i + p * WIDE);
-    part[0] += part[1];
-    for (int c = 0; c < WIDE; c++)
-        sum += part[0][c];
+    sum = wide_total(part[0] + part[1]);
     for (; i < count; i++)
         sum += (double)x[i] * z[i];
     return sum;
@@ -270,15 +268,14 @@ static TARGET void rows_mix_wide(const double *w, const float *v, int64_t ldv, i
 static TARGET double array_dot_double(const double *x, const double *z, int64_t count)
 {
     Wide    part[2] = { { 0 }, { 0 } };
-    double  sum = 0;
+    double  sum;
     int64_t i = 0;
 
     for (; i + 2 * WIDE <= count; i += 2 * WIDE)
         UNROLL for (int p = 0; p < 2; p++)
             part[p] += wide_load(x + i + p * WIDE) * wide_load(z + i + p * WIDE);
     part[0] += part[1];
-    for (int c = 0; c < WIDE; c++)
-        sum += part[0][c];
+    sum = wide_total(part[0]);
     for (; i < count; i++)
         sum += x[i] * z[i];
     return sum;
@@ -290,17 +287,14 @@ static TARGET void array_moments(const float *x, int64_t count, double shift, do
     Wide    first = { 0 }, second = { 0 };
     int64_t i = 0;
 
-    *sum = *squares = 0;
     for (; i + WIDE <= count; i += WIDE) {
         Wide now = wide_from(x + i) - shift;
 
         first += now;
         second += now * now;
     }
-    for (int c = 0; c < WIDE; c++) {
-        *sum += first[c];
-        *squares += second[c];
-    }
+    *sum = wide_total(first);
+    *squares = wide_total(second);
     for (; i < count; i++) {
         *sum += (double)x[i] - shift;
         *squares += ((double)x[i] - shift) * ((double)x[i] - shift);
@@ -320,9 +314,19 @@ static TARGET void array_centre(const float *x, int64_t count, double shift, dou
 
 static TARGET double array_squares(const float *x, int64_t count)
 {
-    double sum, squares;
+    Wide    sum[2] = { { 0 }, { 0 } };
+    int64_t i = 0;
+    double  squares;
 
-    array_moments(x, count, 0, &sum, &squares);
+    for (; i + 2 * WIDE <= count; i += 2 * WIDE)
+        UNROLL for (int p = 0; p < 2; p++) {
+            Wide now = wide_from(x + i + p * WIDE);
+
+            sum[p] += now * now;
+        }
+    squares = wide_total(sum[0] + sum[1]);
+    for (; i < count; i++)
+        squares += (double)x[i] * (double)x[i];
     return squares;
 }
 

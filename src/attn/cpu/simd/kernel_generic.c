@@ -131,6 +131,11 @@ INLINE Wide wide_from(const float *p)
     return (Wide){ (double)p[0], (double)p[1] };
 }
 
+INLINE double wide_total(Wide x)
+{
+    return x[0] + x[1];
+}
+
 /* a b + sum, rounded once where an instruction does so. */
 INLINE Wide wide_fused(double a, Wide b, Wide sum)
 {
