@@ -16,7 +16,7 @@
 #define SAMPLE_LEAST 256 /* rows of the guess */
 #define SAMPLE_MOST 1024
 #define SAMPLE_PART 16   /* one row of so many */
-#define SAMPLE_WORTH 8   /* a guess pays from so many times SAMPLE_LEAST rows, and so many times k */
+#define SAMPLE_WORTH 8   /* a guess pays from so many times SAMPLE_LEAST rows and k */
 #define STEPS 12         /* of bisection, in a guess */
 #define EXACT_ROWS 8     /* rows in double at once */
 

@@ -202,6 +202,40 @@ TEST(best_rows_are_those_of_double)
         }
 }
 
+/* Row i is (a, a), in double (a + more, a + more). */
+static void set_row(Tensor *near, Tensor *wide, int64_t i, float a, double more)
+{
+    for (int64_t t = 0; t < 2; t++) {
+        tensor_f32(near)[2 * i + t] = a;
+        ((double *)wide->data)[2 * i + t] = (double)a + more;
+    }
+}
+
+/* The limit that the sample gives is reached by as many rows as are wanted, but float is not sure
+ * of the last: row 1001 below the limit equals row 3001 on it in double, and comes first. */
+TEST(best_rows_are_sought_below_the_limit)
+{
+    enum { ROWS = 4096, WANTED = 23, STEP = 16, SURE = 10 };
+    const float limit = 1 - 0x1p-12f; /* 12 steps of bisection from [0, 1] */
+    Fixture     f = fixture_new(1, 9);
+    Tensor      x = fixture_tensor(&f, DT_F32, 1, ROWS, 2), y = fixture_tensor(&f, DT_F32, 1, 1, 2);
+    Tensor      index = fixture_tensor(&f, DT_I32, 1, 1, WANTED);
+    Exact       e = { .x = fixture_tensor(&f, DT_F64, 1, ROWS, 2) };
+    ChoiceRows  rows = choice_of(&e, x, true);
+
+    tensor_f32(&y)[0] = tensor_f32(&y)[1] = 1;
+    for (int64_t i = 0; i < ROWS; i++)
+        set_row(&x, &e.x, i, i % STEP == 0 && i / STEP < SURE ? 0.5f : 0, 0);
+    for (int64_t i = 0; i < WANTED - SURE - 1; i++)
+        set_row(&x, &e.x, 2001 + STEP * i, 0.49995f, 0);
+    set_row(&x, &e.x, 1001, limit / 2 - 0x1p-25f, 0x1p-26);
+    set_row(&x, &e.x, 3001, limit / 2, -0x1p-26);
+    cpu_best_rows(f.run, &rows, &y, WANTED, &index);
+    assert_int_equal(tensor_i32(&index)[SURE], 1001);
+    assert_int_equal(tensor_i32(&index)[WANTED - 1], 2001 + STEP * (WANTED - SURE - 2));
+    fixture_free(&f);
+}
+
 /* ---- codes ------------------------------------------------------------------ */
 
 static void check_codes(Kind kind, bool bias, int64_t n, int64_t bits, int64_t d)
