@@ -69,11 +69,31 @@ static void load_keys(const GroupJob *job, GroupWorker *w, const Part *p, int64_
     load_list(job, &job->g->key_at, p->head, p->keys + from, count, w->key_at);
 }
 
+static void fetch_rows(const Tensor *t, int64_t head, int64_t heads, const int32_t *rows,
+                       int64_t count)
+{
+    const float *x = tensor_head(t, head, heads);
+
+    for (int64_t i = 0; i < count; i++)
+        cpu_fetch(x + rows[i] * t->stride[1], t->shape[2]);
+}
+
+/* Prefetches the keys and values of the panel that begins at key `from`, if there is one. */
+static void fetch_keys(const GroupJob *job, const Part *p, int64_t from)
+{
+    int64_t count = min_i64(TILE_KEYS, p->count - from);
+
+    fetch_rows(&job->g->k, p->head, job->h, p->keys + from, count);
+    fetch_rows(&job->g->v, p->head, job->h, p->keys + from, count);
+}
+
 static void load_queries(const GroupJob *job, GroupWorker *w, const Part *p)
 {
     const float *q = tensor_head(&job->g->q, p->head, job->h);
 
     block_begin(&w->block, p->rows);
+    fetch_rows(&job->g->q, p->head, job->h, p->queries, p->rows);
+    fetch_keys(job, p, 0);
     for (int64_t i = 0; i < p->rows; i++)
         block_query(&w->block, i, q + p->queries[i] * job->g->q.stride[1], job->g->scale);
     load_list(job, &job->g->query_tag, p->head, p->queries, p->rows, w->query_tag);
@@ -302,6 +322,7 @@ static void take_step(const GroupJob *job, GroupWorker *w, const Part *p, int64_
         bool    masked = make_masks(job, w, p, x, at, keys);
 
         gather_panel(job, w, p, x, at, keys);
+        fetch_keys(job, p, at + keys);
         for (int64_t g = 0; g < block->groups; g++) {
             const uint64_t *keep = masked ? w->keep + x * GROUP_BLOCK + g * TILE_ROWS : NULL;
             float          *tile;
