@@ -196,8 +196,9 @@ void cpu_state_attend(Run *r, const struct StateAttend *in, Tensor *out);
 /* Chunks of the other rules; of all rules in double. */
 void cpu_state_delta(Run *r, const struct StateAttend *in, Tensor *out);
 void cpu_state_delta_wide(Run *r, const struct StateAttend *in, Tensor *out);
-/* Chunks of STATE_ADD with levels. */
+/* Chunks of STATE_ADD with levels; _wide also token by token. */
 void cpu_state_levels(Run *r, const struct StateAttend *in, Tensor *out);
+void cpu_state_levels_wide(Run *r, const struct StateAttend *in, Tensor *out);
 bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 /* FLOPs a second of fused multiply-adds, measured once; NaN: no such kernel. */
 double cpu_peak(Threads *threads);

@@ -431,8 +431,10 @@ void cpu_state_attend(Run *r, const StateAttend *in, Tensor *out)
 
     if (!cpu_blas(r))
         return;
-    if (in->form.levels)
+    if (in->form.levels && in->form.chunked && !in->wide)
         cpu_state_levels(r, in, out);
+    else if (in->form.levels)
+        cpu_state_levels_wide(r, in, out);
     else if (in->form.chunked && in->wide)
         cpu_state_delta_wide(r, in, out);
     else if (in->form.chunked && in->form.rule == STATE_ADD)
