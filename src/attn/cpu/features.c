@@ -17,6 +17,7 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
+#define ROWS_AHEAD 8           /* distance at which rows are prefetched */
 #define PRODUCT_MOST (1 << 17) /* numbers of directions that stay in the second-level cache */
 
 typedef struct Job {
@@ -256,12 +257,22 @@ static void map_row(const FeatureRows *f, int64_t head, int64_t i, float *y)
     }
 }
 
+/* Prefetches row i, if there is one. */
+static void fetch_row(const FeatureRows *f, int64_t head, int64_t i)
+{
+    if (i < f->x->shape[1])
+        cpu_fetch(tensor_row_f32(f->x, head, f->h, i), f->x->shape[2]);
+}
+
 void cpu_features_make(const FeatureRows *f, int64_t head, int64_t first, int64_t rows, float *y)
 {
     if (f->map->project)
         project(f, head, first, rows, y);
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++) {
+        if (!f->map->project)
+            fetch_row(f, head, first + i + ROWS_AHEAD);
         map_row(f, head, first + i, y + i * f->f);
+    }
 }
 
 double cpu_features_project(const FeatureRows *f, int64_t head, int64_t first, int64_t rows,

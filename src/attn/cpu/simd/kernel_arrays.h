@@ -15,7 +15,8 @@ static TARGET void array_exp2(float *x, int64_t count, float scale, float shift)
 
     for (; count >= WIDTH; count -= WIDTH, x += WIDTH)
         vec_store(x, vec_exp2(vec_fma(a, vec_load(x), b)));
-    vec_store_part(x, count, vec_exp2(vec_fma(a, vec_load_part(x, count), b)));
+    if (count > 0)
+        vec_store_part(x, count, vec_exp2(vec_fma(a, vec_load_part(x, count), b)));
 }
 
 /* 1 / (1 + 2^-x) by the power of a number that is not above 0; NaN stays. */
@@ -51,9 +52,18 @@ INLINE Vec elu_of(Vec x, float alpha)
 
 static TARGET void array_elu(const float *x, int64_t count, float alpha, float *y)
 {
+    for (; count >= STRIP; count -= STRIP, x += STRIP, y += STRIP) {
+        Vec strip[VECS]; /* y may be x: without these, each waits for the one before */
+
+        UNROLL for (int v = 0; v < VECS; v++)
+            strip[v] = elu_of(vec_load(x + v * WIDTH), alpha);
+        UNROLL for (int v = 0; v < VECS; v++)
+            vec_store(y + v * WIDTH, strip[v]);
+    }
     for (; count >= WIDTH; count -= WIDTH, x += WIDTH, y += WIDTH)
         vec_store(y, elu_of(vec_load(x), alpha));
-    vec_store_part(y, count, elu_of(vec_load_part(x, count), alpha));
+    if (count > 0)
+        vec_store_part(y, count, elu_of(vec_load_part(x, count), alpha));
 }
 
 static TARGET void array_scale(const float *x, int64_t count, float factor, float *y)
@@ -272,7 +282,7 @@ INLINE bool floats_within(const float *y, float range)
 {
     Vec x = vec_load(y);
 
-    return vec_top(vec_max(x, vec_sub(vec_splat(0.0f), x))) < range;
+    return bits_reach(vec_splat(range), size_of(x, true)) == (UINT64_C(1) << WIDTH) - 1;
 }
 
 static TARGET void array_float_waves(const float *y, int64_t count, float size, float *sines,
