@@ -227,6 +227,26 @@ TEST(largest_and_squares)
         }
 }
 
+/* Whichever row is the longest, and however many there are; one that is no number stays. */
+TEST(most_squares_of_rows)
+{
+    enum { ROWS = 7, PITCH = 40 };
+    float x[ROWS * PITCH];
+
+    for (int which = 0; kernel_at(which); which++)
+        for (int64_t d = 1; d < PITCH; d++)
+            for (int64_t rows = 1; rows <= ROWS; rows++)
+                for (int64_t longest = 0; longest < rows; longest++) {
+                    for (int i = 0; i < ROWS * PITCH; i++)
+                        x[i] = i % PITCH < d ? 1 : 1000;
+                    x[longest * PITCH + d - 1] = 3;
+                    assert_true(kernel_at(which)->most_squares(x, PITCH, rows, d) ==
+                                (float)(d + 8));
+                    x[longest * PITCH] = NAN;
+                    assert_true(isnan(kernel_at(which)->most_squares(x, PITCH, rows, d)));
+                }
+}
+
 /* Exactly the sum in order, whatever the kernel. */
 TEST(means_of_rows)
 {

@@ -110,6 +110,8 @@ typedef struct Kernel {
     double (*squares)(const float *x, int64_t count);
     /* The sum of squares in float, for bounds. */
     float (*squares_near)(const float *x, int64_t count);
+    /* The largest of those of `rows` rows; NaN stays. */
+    float (*most_squares)(const float *x, int64_t ldx, int64_t rows, int64_t d);
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
     void (*fold_scaled)(const float *x, int64_t count, double factor, double *sum);

@@ -634,6 +634,7 @@ const Kernel KERNEL = {
     .largest = array_largest,
     .squares = array_squares,
     .squares_near = array_squares_near,
+    .most_squares = rows_most_squares,
     .fold = array_fold,
     .dot_wide = array_dot_wide,
     .dots_wide = rows_dot_wide,
