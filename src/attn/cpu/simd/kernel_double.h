@@ -570,6 +570,34 @@ INLINE Wide wide_log(Wide x)
     return 2 * z * sum + ((Wide)k - ROUNDER) * 0.6931471805599453;
 }
 
+/* ln of 2^max sum.  sum is NaN, 0 beside a max of -inf, or a normal number. */
+INLINE void wide_log_sum(const float *max, const float *sum, float *y)
+{
+    Wide  total = wide_from(sum), one = (Wide){ 0 } + 1;
+    Whole known = total > 0;
+    Wide  log = wide_log((Wide)(((Whole)total & known) | ((Whole)one & ~known)));
+
+    log += (Wide)((Whole)total & ~known); /* 0, or NaN */
+    wide_narrow(y, wide_from(max) * 0.6931471805599453 + log);
+}
+
+static TARGET void array_log_sums(const float *max, const float *sum, int64_t count, float *y)
+{
+    float   tail[3][WIDE] = { { 0 } };
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE)
+        wide_log_sum(max + i, sum + i, y + i);
+    for (int64_t x = i; x < count; x++) {
+        tail[0][x - i] = max[x];
+        tail[1][x - i] = sum[x];
+    }
+    if (i < count)
+        wide_log_sum(tail[0], tail[1], tail[2]);
+    for (int64_t x = i; x < count; x++)
+        y[x] = tail[2][x - i];
+}
+
 INLINE Wide wide_size(Wide x)
 {
     return (Wide)((Whole)x & INT64_MAX);
