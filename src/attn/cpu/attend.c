@@ -3,7 +3,7 @@
  * Long rows: heads go in batches; the keys of a batch are packed into panels, then every
  * (block of queries, head) is one item of work, done by block.c.  Short rows that need
  * few panels: see the end of this file.  Neighbours with different runs: attend_bins.c.  Scattered
- * keys: attend_gather.c.  One query a head: one_row.c.
+ * keys: attend_gather.c.  One query a head: one_row.c.  One panel of keys a head: one_panel.c.
  *
  * Strided cells would leave all tiles nearly empty.  Where rows hold many cells of one
  * step, rows and keys are taken in the order of their phases (attend.h), in which these
@@ -254,6 +254,10 @@ static void run_passes(Job *job, const Typical *typical)
         attend_one_row(job);
         return;
     }
+    if (job->one_panel) {
+        attend_one_panel(job);
+        return;
+    }
     if (job->scattered) {
         attend_gather(job, typical);
         return;
@@ -285,11 +289,13 @@ static bool batch_init(Job *job)
 static bool choose_way(Job *job, const Typical *typical)
 {
     job->panels = ceil_div(job->m, TILE_KEYS);
-    job->scattered = is_scattered(job, typical);
-    job->step = job->scattered ? 1 : choose_step(job, typical);
+    job->one_panel = job->panels == 1 && job->n > 1 && !job->has_terms &&
+                     !tensor_given(&job->in->value.table);
+    job->scattered = !job->one_panel && is_scattered(job, typical);
+    job->step = job->scattered || job->one_panel ? 1 : choose_step(job, typical);
     if (!workers_init(job, threads_count(job->run->threads)))
         return false;
-    if (job->scattered || job->n == 1)
+    if (job->scattered || job->one_panel || job->n == 1)
         return true;
     job->binned = job->step == 1 && attend_bins_pay(job, typical);
     if (job->binned)
