@@ -287,19 +287,29 @@ static TARGET double array_dot_double(const double *x, const double *z, int64_t 
 static TARGET void array_moments(const float *x, int64_t count, double shift, double *sum,
                                  double *squares)
 {
-    Wide    first = { 0 }, second = { 0 };
+    enum { PARTS = 4 }; /* which hide the latency of a sum */
+    Wide    first[PARTS] = { { 0 } }, second[PARTS] = { { 0 } };
     int64_t i = 0;
 
     *sum = *squares = 0;
+    for (; i + PARTS * WIDE <= count; i += PARTS * WIDE)
+        UNROLL for (int p = 0; p < PARTS; p++) {
+            Wide now = wide_from(x + i + p * WIDE) - shift;
+
+            first[p] += now;
+            second[p] += now * now;
+        }
     for (; i + WIDE <= count; i += WIDE) {
         Wide now = wide_from(x + i) - shift;
 
-        first += now;
-        second += now * now;
+        first[0] += now;
+        second[0] += now * now;
     }
+    first[0] += first[1] + (first[2] + first[3]);
+    second[0] += second[1] + (second[2] + second[3]);
     for (int c = 0; c < WIDE; c++) {
-        *sum += first[c];
-        *squares += second[c];
+        *sum += first[0][c];
+        *squares += second[0][c];
     }
     for (; i < count; i++) {
         *sum += (double)x[i] - shift;
