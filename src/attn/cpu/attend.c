@@ -4,6 +4,7 @@
  * (block of queries, head) is one item of work, done by block.c.  Short rows that need
  * few panels: see the end of this file.  Neighbours with different runs: attend_bins.c.  Scattered
  * keys: attend_gather.c.  One query a head: one_row.c.  One panel of keys a head: one_panel.c.
+ * Few queries that see all keys: few.c.
  *
  * Strided cells would leave all tiles nearly empty.  Where rows hold many cells of one
  * step, rows and keys are taken in the order of their phases (attend.h), in which these
@@ -33,6 +34,9 @@
 /* A step has a pass of its own from this many cells in a row, and keys in a phase. */
 #define STEP_CELLS 16
 #define BROKEN_RUNS 4
+/* Few queries: at most one of so many keys; and so many keys in all, for every thread. */
+#define FEW_SHARE 16
+#define FEW_KEYS 8192
 /* Rows are stored when they are evaluated this often and have this many runs. */
 #define STORE_TIMES 4
 #define STORE_RUNS 2
@@ -141,6 +145,42 @@ static bool attend_shared(const Job *job, double *cells)
     *cells *= (double)job->h;
     arena_release(r->arena, mark);
     return shared;
+}
+
+/* Whether few queries read all of many keys, which then are not worth packing. */
+static bool are_few(const Job *job)
+{
+    PatternRow row = { 0 };
+    bool       few = job->n > 1 && job->n <= TILE_KEYS && job->n * FEW_SHARE <= job->m &&
+               job->h * job->m >= FEW_KEYS && !job->has_terms && !job->per_head &&
+               !tensor_given(&job->in->value.table) && job->kernel == kernel_at(0);
+
+    for (int64_t i = 0; few && i < job->n; i++) {
+        pattern_row(job->pattern, 0, i, &row);
+        few = !row.failed && pattern_row_cells(&row) == job->m;
+    }
+    pattern_row_free(&row);
+    return few;
+}
+
+static void attend_few(const Job *job, double *cells)
+{
+    const AttendInput *in = job->in;
+    Run      *r = job->run;
+    ArenaMark mark = arena_mark(r->arena);
+    int64_t   rows = job->h * job->n;
+    double   *lse = cpu_scratch(r, rows, sizeof(*lse));
+    FewAttend few = { .q = in->q, .k = in->k, .v = in->v, .scale = in->scale };
+    FewResult out = { .out = job->out->out,
+                      .lse = tensor_of(DT_F64, 2, (int64_t[]){ job->h, job->n }, lse) };
+
+    if (lse)
+        cpu_few_attend(r, &few, &out);
+    for (int64_t i = 0; i < rows && !run_failed(r); i++)
+        tensor_f32(&job->out->lse)[i] = (float)lse[i];
+    *cells = (double)(rows * job->m);
+    run_ahead(r, *cells * job->cell_flops);
+    arena_release(r->arena, mark);
 }
 
 /* Bytes of the tensors. */
@@ -336,6 +376,10 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
     *cells = 0;
     if (!choose_blocks(&job, &typical))
         return;
+    if (are_few(&job)) {
+        attend_few(&job, cells);
+        return;
+    }
     if (is_broken(&job, &typical) && attend_shared(&job, cells))
         return;
     if (choose_way(&job, &typical))
