@@ -267,9 +267,11 @@ static void finish_rows(const Job *job, const Bins *b, int64_t head)
     float  *lse = tensor_f32(&job->out->lse) + at;
 
     job->kernel->log_sums(b->max, b->sum, b->rows, lse);
-    for (int64_t i = 0; i < b->rows; i++)
-        job->kernel->scale(b->acc + i * b->lda, job->e, lse[i] != -INFINITY ? 1.0f / b->sum[i] : 0.0f,
-                           out + i * job->e);
+    for (int64_t i = 0; i < b->rows; i++) {
+        float share = lse[i] != -INFINITY ? 1.0f / b->sum[i] : 0.0f;
+
+        job->kernel->scale(b->acc + i * b->lda, job->e, share, out + i * job->e);
+    }
 }
 
 /* All rows that are held. */

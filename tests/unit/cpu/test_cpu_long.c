@@ -267,7 +267,8 @@ TEST(log_sums_of_rows)
             kernel_at(which)->log_sums(max, sum, count, y);
             for (int i = 0; i < count; i++)
                 if (i < 4 || i > 7)
-                    CHECK_NEAR((double)y[i], ((double)max[i] + log2((double)sum[i])) * log(2), 1e-5);
+                    CHECK_NEAR((double)y[i],
+                               ((double)max[i] + log2((double)sum[i])) * log(2), 1e-5);
             assert_true(count <= 4 || y[4] == -INFINITY);
             assert_true(count <= 7 || (isnan(y[5]) && isnan(y[6]) && isnan(y[7])));
             assert_true(y[count] == 17);

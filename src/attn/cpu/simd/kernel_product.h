@@ -36,8 +36,8 @@ INLINE void tile_product(const SmallProduct *p, const float *a, const float *b, 
         }
 }
 
-/* Two tiles of one vector, one below the other: a single one has too few sums to hide the latency of
- * a product. */
+/* Two tiles of one vector, one below the other: a single one has too few sums to hide the latency
+ * of a product. */
 INLINE void tiles_product(const SmallProduct *p, const float *a, const float *b, float *c)
 {
     const float *below = a + TILE_ROWS * p->lda;
