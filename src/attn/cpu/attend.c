@@ -3,7 +3,8 @@
  * Long rows: heads go in batches; the keys of a batch are packed into panels, then every
  * (block of queries, head) is one item of work, done by block.c.  Short rows that need
  * few panels: see the end of this file.  Neighbours with different runs: attend_bins.c.  Scattered
- * keys: attend_gather.c.  One query a head: one_row.c.
+ * keys: attend_gather.c.  One query a head: one_row.c.  One panel of keys a head: one_panel.c.
+ * Few queries that see all keys: few.c.
  *
  * Strided cells would leave all tiles nearly empty.  Where rows hold many cells of one
  * step, rows and keys are taken in the order of their phases (attend.h), in which these
@@ -33,6 +34,9 @@
 /* A step has a pass of its own from this many cells in a row, and keys in a phase. */
 #define STEP_CELLS 16
 #define BROKEN_RUNS 4
+/* Few queries: at most one of so many keys; and so many keys in all, for every thread. */
+#define FEW_SHARE 16
+#define FEW_KEYS 8192
 /* Rows are stored when they are evaluated this often and have this many runs. */
 #define STORE_TIMES 4
 #define STORE_RUNS 2
@@ -141,6 +145,42 @@ static bool attend_shared(const Job *job, double *cells)
     *cells *= (double)job->h;
     arena_release(r->arena, mark);
     return shared;
+}
+
+/* Whether few queries read all of many keys, which then are not worth packing. */
+static bool are_few(const Job *job)
+{
+    PatternRow row = { 0 };
+    bool       few = job->n > 1 && job->n <= TILE_KEYS && job->n * FEW_SHARE <= job->m &&
+               job->h * job->m >= FEW_KEYS && !job->has_terms && !job->per_head &&
+               !tensor_given(&job->in->value.table) && job->kernel == kernel_at(0);
+
+    for (int64_t i = 0; few && i < job->n; i++) {
+        pattern_row(job->pattern, 0, i, &row);
+        few = !row.failed && pattern_row_cells(&row) == job->m;
+    }
+    pattern_row_free(&row);
+    return few;
+}
+
+static void attend_few(const Job *job, double *cells)
+{
+    const AttendInput *in = job->in;
+    Run      *r = job->run;
+    ArenaMark mark = arena_mark(r->arena);
+    int64_t   rows = job->h * job->n;
+    double   *lse = cpu_scratch(r, rows, sizeof(*lse));
+    FewAttend few = { .q = in->q, .k = in->k, .v = in->v, .scale = in->scale };
+    FewResult out = { .out = job->out->out,
+                      .lse = tensor_of(DT_F64, 2, (int64_t[]){ job->h, job->n }, lse) };
+
+    if (lse)
+        cpu_few_attend(r, &few, &out);
+    for (int64_t i = 0; i < rows && !run_failed(r); i++)
+        tensor_f32(&job->out->lse)[i] = (float)lse[i];
+    *cells = (double)(rows * job->m);
+    run_ahead(r, *cells * job->cell_flops);
+    arena_release(r->arena, mark);
 }
 
 /* Bytes of the tensors. */
@@ -254,6 +294,10 @@ static void run_passes(Job *job, const Typical *typical)
         attend_one_row(job);
         return;
     }
+    if (job->one_panel) {
+        attend_one_panel(job);
+        return;
+    }
     if (job->scattered) {
         attend_gather(job, typical);
         return;
@@ -285,11 +329,13 @@ static bool batch_init(Job *job)
 static bool choose_way(Job *job, const Typical *typical)
 {
     job->panels = ceil_div(job->m, TILE_KEYS);
-    job->scattered = is_scattered(job, typical);
-    job->step = job->scattered ? 1 : choose_step(job, typical);
+    job->one_panel = job->panels == 1 && job->n > 1 && !job->has_terms &&
+                     !tensor_given(&job->in->value.table);
+    job->scattered = !job->one_panel && is_scattered(job, typical);
+    job->step = job->scattered || job->one_panel ? 1 : choose_step(job, typical);
     if (!workers_init(job, threads_count(job->run->threads)))
         return false;
-    if (job->scattered || job->n == 1)
+    if (job->scattered || job->one_panel || job->n == 1)
         return true;
     job->binned = job->step == 1 && attend_bins_pay(job, typical);
     if (job->binned)
@@ -330,6 +376,10 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
     *cells = 0;
     if (!choose_blocks(&job, &typical))
         return;
+    if (are_few(&job)) {
+        attend_few(&job, cells);
+        return;
+    }
     if (is_broken(&job, &typical) && attend_shared(&job, cells))
         return;
     if (choose_way(&job, &typical))

@@ -17,7 +17,7 @@
  *
  * Life of a block: block_begin, block_query for each row, then for each step
  * block_score for the tiles of every group (TILE_ROWS rows), block_soften and
- * block_mix; at the end block_row gives a row's output and log-sum-exp.  A
+ * block_mix; block_end, and then block_row gives a row's output and log-sum-exp.  A
  * group fills its own slots of the step, so unneeded tiles are neither computed
  * nor stored.
  */
@@ -38,6 +38,7 @@ typedef struct Block {
     float        *s;                /* [capacity][lds] scores, then weights */
     float        *acc;              /* [capacity][lda] */
     float        *max, *sum, *factor; /* [capacity] */
+    float        *lse;                /* [capacity] set by block_end */
     float        *top;              /* [capacity][LANES] */
     int32_t      *slots;            /* [groups] tiles of this step */
     int32_t      *panel;            /* [groups][STEP_PANELS] their panels */
@@ -58,6 +59,8 @@ float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel,
 void block_soften(Block *b, int64_t g, bool changed);
 /* Adds the weighted rows of v and ends the group's step. */
 void block_mix(Block *b, int64_t g, const float *v, int64_t ldv);
+/* After the last step of the first `rows` rows: logarithms of many rows at once. */
+void block_end(Block *b, int64_t rows);
 /* out [e] and the natural log-sum-exp; no key: zeros and -inf. */
 void block_row(const Block *b, int64_t row, float *out, float *lse);
 
@@ -247,6 +250,7 @@ typedef struct Job {
     double             cell_flops;       /* of one cell, for the progress of the run */
     int64_t            block_rows, blocks;
     bool               per_head, has_terms, scattered;
+    bool               one_panel;        /* all keys are in one, and no terms */
     bool               binned;           /* tiles of rows of the same bin, not of neighbours */
     Phases             row_order, key_order;
     bool               join;             /* out and lse hold the result of another pass */
@@ -290,6 +294,9 @@ bool attend_bins_init(Job *job);
 /* Items of the job's batch, after its panels are packed. */
 int64_t attend_bins_items(const Job *job);
 void attend_bins_item(void *context, int64_t item, int worker);
+
+/* All of a job whose keys are one panel, without terms; without memory as below. */
+void attend_one_panel(Job *job);
 
 /* All of a job of one query.  Without memory a worker, or the run, is failed. */
 void attend_one_row(Job *job);

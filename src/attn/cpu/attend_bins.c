@@ -262,14 +262,15 @@ static void take_tile(const Job *job, Bins *b, int64_t head, const Entry *entry,
 
 static void finish_rows(const Job *job, const Bins *b, int64_t head)
 {
-    for (int64_t i = 0; i < b->rows; i++) {
-        int64_t at = head * job->n + b->first + i;
-        bool    any = b->max[i] > -INFINITY || b->sum[i] != 0.0f; /* NaN counts as a key */
-        float  *out = tensor_f32(&job->out->out) + at * job->e;
+    int64_t at = head * job->n + b->first;
+    float  *out = tensor_f32(&job->out->out) + at * job->e;
+    float  *lse = tensor_f32(&job->out->lse) + at;
 
-        job->kernel->scale(b->acc + i * b->lda, job->e, any ? 1.0f / b->sum[i] : 0.0f, out);
-        tensor_f32(&job->out->lse)[at] =
-            any ? (float)(((double)b->max[i] + log2((double)b->sum[i])) * LN_2) : -INFINITY;
+    job->kernel->log_sums(b->max, b->sum, b->rows, lse);
+    for (int64_t i = 0; i < b->rows; i++) {
+        float share = lse[i] != -INFINITY ? 1.0f / b->sum[i] : 0.0f;
+
+        job->kernel->scale(b->acc + i * b->lda, job->e, share, out + i * job->e);
     }
 }
 

@@ -157,12 +157,11 @@ static void fetch_listed(const Job *job, int64_t row)
         cpu_fetch_once(queries + below * q->stride[1], job->d * (int64_t)sizeof(*queries));
 }
 
-/* The softmax of a row whose scores are complete, and its log-sum-exp. */
-static void soften_row(const Job *job, Worker *w, int64_t row)
+/* The softmax of a row whose scores are complete; its sum is row i of the block. */
+static void soften_row(const Job *job, Worker *w, int64_t row, int64_t i)
 {
-    Cells  c = listed_cells(job, row);
-    float  max = -INFINITY, sum = 0, factor;
-    float *lse = tensor_f32(&job->out->lse) + job->head * job->n + row;
+    Cells c = listed_cells(job, row);
+    float max = -INFINITY, sum = 0, factor;
 
     for (int64_t x = 0; x < c.count; x += LIST_KEYS) {
         int64_t count = min_i64(LIST_KEYS, c.count - x), padded = round_up_to(count, TILE_KEYS);
@@ -172,16 +171,17 @@ static void soften_row(const Job *job, Worker *w, int64_t row)
             w->s[y] = -INFINITY;
         job->kernel->softmax(w->s, padded, 1, padded, NULL, &max, &sum, &factor);
     }
-    *lse = -INFINITY;
+    w->block.max[i] = max;
+    w->block.sum[i] = sum;
     if (max == -INFINITY && sum == 0.0f)
         return;
-    *lse = (float)(((double)max + log2((double)sum)) * LN_2);
     if (c.count > LIST_KEYS)
         job->kernel->exp2(c.s, c.count, 1.0f, max);
     job->kernel->scale(c.count > LIST_KEYS ? c.s : w->s, c.count, 1.0f / sum, c.s);
 }
 
-static void score_row(const Job *job, Worker *w, int64_t row)
+/* Row i of the block. */
+static void score_row(const Job *job, Worker *w, int64_t row, int64_t i)
 {
     const AttendInput *in = job->in;
     const float       *k = tensor_head(&in->k, job->head, job->h);
@@ -198,7 +198,7 @@ static void score_row(const Job *job, Worker *w, int64_t row)
             terms_add_list(&w->terms, job->head, row, c.keys + x, count, c.s + x);
     }
     if (job->key_high == job->m)
-        soften_row(job, w, row);
+        soften_row(job, w, row, i);
 }
 
 /* acc += the cells' values, weighted. */
@@ -245,7 +245,10 @@ static void gather_item(void *context, int64_t item, int worker)
         if (job->list_mix)
             mix_row(job, w, row);
         else
-            score_row(job, w, row);
+            score_row(job, w, row, row - first);
+    if (!job->list_mix && job->key_high == job->m)
+        job->kernel->log_sums(w->block.max, w->block.sum, end - first,
+                              tensor_f32(&job->out->lse) + job->head * job->n + first);
     cpu_stores_done();
     run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }

@@ -22,11 +22,12 @@ bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, 
     b->max = arena_alloc(arena, capacity, size);
     b->sum = arena_alloc(arena, capacity, size);
     b->factor = arena_alloc(arena, capacity, size);
+    b->lse = arena_alloc(arena, capacity, size);
     b->slots = arena_alloc(arena, groups, (int64_t)sizeof(*b->slots));
     b->panel = arena_alloc(arena, groups, STEP_PANELS * (int64_t)sizeof(*b->panel));
     b->span = arena_alloc(arena, groups, STEP_PANELS * (int64_t)sizeof(*b->span));
-    return b->q && b->s && b->acc && b->top && b->max && b->sum && b->factor && b->slots &&
-           b->panel && b->span;
+    return b->q && b->s && b->acc && b->top && b->max && b->sum && b->factor && b->lse &&
+           b->slots && b->panel && b->span;
 }
 
 void block_begin(Block *b, int64_t rows)
@@ -134,17 +135,18 @@ void block_mix(Block *b, int64_t g, const float *v, int64_t ldv)
     b->slots[g] = 0;
 }
 
+void block_end(Block *b, int64_t rows)
+{
+    b->kernel->log_sums(b->max, b->sum, rows, b->lse);
+}
+
 void block_row(const Block *b, int64_t row, float *out, float *lse)
 {
-    const float *acc = b->acc + row * b->lda;
-    float        sum = b->sum[row];
-    bool         any = b->max[row] > -INFINITY || sum != 0.0f; /* NaN counts as a key */
-
-    if (any)
-        b->kernel->scale(acc, b->e, 1.0f / sum, out);
+    *lse = b->lse[row];
+    if (*lse != -INFINITY)
+        b->kernel->scale(b->acc + row * b->lda, b->e, 1.0f / b->sum[row], out);
     else
         memset(out, 0, (size_t)b->e * sizeof(*out));
-    *lse = any ? (float)(((double)b->max[row] + log2((double)sum)) * LN_2) : -INFINITY;
 }
 
 /* A block of queries of one head: scores, softmax, mixing.
@@ -366,12 +368,10 @@ static void take_listed(const Job *job, Worker *w, int64_t head, int64_t first, 
 {
     const int64_t *offset = job->list_offset + first - job->list_first;
 
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows; i++)
         for (int64_t x = offset[i]; x < offset[i + 1]; x += LIST_KEYS)
             take_list(job, w, head, i, job->listed + x, min_i64(LIST_KEYS, offset[i + 1] - x));
-        w->cells += (double)(offset[i + 1] - offset[i]);
-        finish_row(job, w, head, first + i, i);
-    }
+    w->cells += (double)(offset[rows] - offset[0]);
 }
 
 /* The end of the step that begins at `place`: no two of its panels have their values in the same
@@ -390,7 +390,7 @@ static int64_t step_end(const Worker *w, int64_t place)
     return end;
 }
 
-static void take_tiles(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
+static void take_tiles(const Job *job, Worker *w, int64_t head)
 {
     Block *block = &w->block;
 
@@ -405,8 +405,6 @@ static void take_tiles(const Job *job, Worker *w, int64_t head, int64_t first, i
     if (w->plan.sparse)
         take_sparse_tiles(job, w, head);
     w->cells += w->plan.cells;
-    for (int64_t i = 0; i < rows; i++)
-        finish_row(job, w, head, first + i, i);
 }
 
 void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
@@ -428,7 +426,10 @@ void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_
     if (job->scattered)
         take_listed(job, w, head, first, rows);
     else
-        take_tiles(job, w, head, first, rows);
+        take_tiles(job, w, head);
+    block_end(&w->block, rows);
+    for (int64_t i = 0; i < rows; i++)
+        finish_row(job, w, head, first + i, i);
     run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 

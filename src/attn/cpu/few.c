@@ -97,12 +97,10 @@ static void score_keys(const Job *job, const Work *w, int64_t head, int64_t pane
 static double longest(const Job *job, const Tensor *t, int64_t head, int64_t j, int64_t keys,
                       double most)
 {
-    for (int64_t x = j; x < j + keys; x++) {
-        const float *row = tensor_row_f32(t, head, job->h, x);
+    const float *rows = tensor_row_f32(t, head, job->h, j);
 
-        most = larger_or_nan(most, (double)job->kernel->squares_near(row, t->shape[2]));
-    }
-    return most;
+    return larger_or_nan(most, (double)job->kernel->most_squares(rows, t->stride[1], keys,
+                                                                 t->shape[2]));
 }
 
 /* The panel's softmax and sums take in keys [j, j + keys). */

@@ -13,6 +13,9 @@
 #define GEMM_ROWS 256 /* of a block, fewer where c has few rows */
 #define GEMM_BLOCKS 8
 #define GEMM_LEAST 32
+#define NARROW 64        /* columns of c, whose products have no copies */
+#define NARROW_ROWS 96   /* whole tiles */
+#define NARROW_PIECE 128 /* of the inner axis */
 #define ALONE (1 << 18)  /* multiply-adds: about ten microseconds */
 #define GEMM_ITEMS 16 /* in double, over all heads: few, as each block widens its factors again */
 
@@ -90,6 +93,32 @@ static Threads *threads_of(const Job *job)
     return alone ? NULL : job->run->threads;
 }
 
+/* Few columns and rows of a that are read once: OpenBLAS would copy a, which costs half as much as
+ * the product.  A piece of b stays in the first-level cache for some rows. */
+static bool is_narrow(const Job *job)
+{
+    return job->c->shape[2] <= NARROW && !job->ta && !job->tb && job->beta == 0 &&
+           kernel_at(0) != &kernel_generic;
+}
+
+/* c, of `rows` rows from those at a on. */
+static void gemm_narrow(const Job *job, const float *a, const float *b, int64_t rows, float *c)
+{
+    int64_t inner = job->a->shape[2];
+
+    if (inner == 0)
+        for (int64_t r = 0; r < rows; r++)
+            memset(c + r * job->c->stride[1], 0, (size_t)job->c->shape[2] * sizeof(*c));
+    for (int64_t r = 0; r < rows; r += NARROW_ROWS)
+        for (int64_t t = 0; t < inner; t += NARROW_PIECE)
+            kernel_at(0)->product(&(SmallProduct){
+                .a = a + r * job->a->stride[1] + t, .lda = job->a->stride[1], .step = 1,
+                .b = b + t * job->b->stride[1], .ldb = job->b->stride[1],
+                .rows = min_i64(NARROW_ROWS, rows - r), .cols = job->c->shape[2],
+                .inner = min_i64(NARROW_PIECE, inner - t), .alpha = (float)job->alpha,
+                .add = t > 0, .c = c + r * job->c->stride[1], .ldc = job->c->stride[1] });
+}
+
 static void gemm_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
@@ -103,7 +132,10 @@ static void gemm_item(void *context, int64_t item, int worker)
     if (cpu_cancelled(job->run))
         return;
     a.data += job->ta ? first : first * a.ld;
-    cpu_sgemm(a, b, min_i64(job->rows, job->c->shape[1] - first), job->c->shape[2],
+    if (is_narrow(job))
+        gemm_narrow(job, a.data, b.data, min_i64(job->rows, job->c->shape[1] - first), c);
+    else
+        cpu_sgemm(a, b, min_i64(job->rows, job->c->shape[1] - first), job->c->shape[2],
               job->a->shape[job->ta ? 1 : 2], (float)job->alpha, (float)job->beta, c,
               job->c->stride[1]);
 }

@@ -352,6 +352,7 @@ static void attend_part(const GroupJob *job, GroupWorker *w, const Part *p)
         find_others(job, w, p);
     for (int64_t from = 0; from < p->count; from += STEP_KEYS)
         take_step(job, w, p, from, min_i64(STEP_KEYS, p->count - from));
+    block_end(&w->block, p->rows);
     for (int64_t i = 0; i < p->rows; i++) {
         int64_t at = job->g->placed ? p->queries[i] - p->first : i;
 

@@ -454,7 +454,7 @@ void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, con
     run_features((Features){ .run = r, .x = x, .y = y, .eps = eps, .gain = gain, .bias = bias });
 }
 
-#define ROWS_AHEAD 8
+#define NORM_ROWS 8 /* whose squares are summed at once */
 
 typedef struct Norms {
     const Tensor *x;
@@ -471,14 +471,16 @@ static void norm_item(void *context, int64_t item, int worker)
     double        most = 0;
 
     (void)worker;
-    for (int64_t i = item * job->each; i < end; i++) {
-        int64_t      at = i % x->shape[1];
+    for (int64_t i = item * job->each, rows; i < end; i += rows) {
+        int64_t      at = i % x->shape[1], below = x->shape[1] - at;
         const float *row = tensor_f32(x) + i / x->shape[1] * x->stride[0] +
                            at * x->stride[1];
 
-        if (at + ROWS_AHEAD < x->shape[1])
-            cpu_fetch(row + ROWS_AHEAD * x->stride[1], x->shape[2]);
-        most = larger_or_nan(most, (double)kernel->squares_near(row, x->shape[2]));
+        rows = min_i64(min_i64(NORM_ROWS, below), end - i);
+        for (int64_t r = rows; r < min_i64(2 * rows, below); r++)
+            cpu_fetch(row + r * x->stride[1], x->shape[2]);
+        most = larger_or_nan(most, (double)kernel->most_squares(row, x->stride[1], rows,
+                                                                x->shape[2]));
     }
     job->found[item] = most;
 }

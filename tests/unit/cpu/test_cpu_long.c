@@ -227,6 +227,102 @@ TEST(largest_and_squares)
         }
 }
 
+/* Whichever row is the longest, and however many there are; one that is no number stays. */
+TEST(most_squares_of_rows)
+{
+    enum { ROWS = 7, PITCH = 40 };
+    float x[ROWS * PITCH];
+
+    for (int which = 0; kernel_at(which); which++)
+        for (int64_t d = 1; d < PITCH; d++)
+            for (int64_t rows = 1; rows <= ROWS; rows++)
+                for (int64_t longest = 0; longest < rows; longest++) {
+                    for (int i = 0; i < ROWS * PITCH; i++)
+                        x[i] = i % PITCH < d ? 1 : 1000;
+                    x[longest * PITCH + d - 1] = 3;
+                    assert_true(kernel_at(which)->most_squares(x, PITCH, rows, d) ==
+                                (float)(d + 8));
+                    x[longest * PITCH] = NAN;
+                    assert_true(isnan(kernel_at(which)->most_squares(x, PITCH, rows, d)));
+                }
+}
+
+TEST(log_sums_of_rows)
+{
+    enum { COUNT = 21 };
+    float max[COUNT], sum[COUNT], y[COUNT + 1];
+
+    for (int i = 0; i < COUNT; i++) {
+        max[i] = (float)((i * 37) % 71 - 30) * 1.5f;
+        sum[i] = 1 + (float)(i * i * i) / 3;
+    }
+    max[4] = max[5] = -INFINITY;
+    sum[4] = 0;
+    sum[5] = sum[6] = NAN;
+    max[7] = INFINITY;
+    sum[7] = NAN;
+    for (int which = 0; kernel_at(which); which++)
+        for (int64_t count = 1; count <= COUNT; count++) {
+            y[count] = 17;
+            kernel_at(which)->log_sums(max, sum, count, y);
+            for (int i = 0; i < count; i++)
+                if (i < 4 || i > 7)
+                    CHECK_NEAR((double)y[i],
+                               ((double)max[i] + log2((double)sum[i])) * log(2), 1e-5);
+            assert_true(count <= 4 || y[4] == -INFINITY);
+            assert_true(count <= 7 || (isnan(y[5]) && isnan(y[6]) && isnan(y[7])));
+            assert_true(y[count] == 17);
+        }
+}
+
+/* Row r keeps every key of which the bit in keep[r] is 1; row 2 keeps none, row 3 sees NaN. */
+static void check_shares(const Kernel *kernel, int keys, const uint64_t *keep)
+{
+    enum { ROWS = 5, PITCH = 80 };
+    float s[ROWS * PITCH], was[ROWS * PITCH], max[ROWS], sum[ROWS];
+
+    for (int i = 0; i < ROWS * PITCH; i++)
+        s[i] = was[i] = i % PITCH < keys ? (float)((i * 29) % 53) / 4 : 1000;
+    for (int j = 0; keep && j < keys; j++)
+        s[3 * PITCH + j] = NAN;
+    kernel->shares(s, PITCH, ROWS, keys, keep, max, sum);
+    for (int r = 0; r < ROWS; r++) {
+        double top = -(double)INFINITY, total = 0;
+
+        for (int pass = 0; pass < 2; pass++)
+            for (int j = 0; j < keys; j++)
+                if (!keep || keep[r] >> j & 1) {
+                    total += pass ? exp2((double)was[r * PITCH + j] - top) : 0;
+                    top = pass ? top : fmax(top, (double)was[r * PITCH + j]);
+                }
+        assert_true(s[r * PITCH + PITCH - 1] == 1000);
+        if (keep && r == 3) {
+            assert_true(max[r] == -INFINITY && isnan(sum[r]) && isnan(s[r * PITCH]));
+            continue;
+        }
+        assert_true((double)max[r] == top);
+        CHECK_NEAR((double)sum[r] / (total + 1), total / (total + 1), 1e-6);
+        for (int j = 0; j < (keys + LANES - 1) / LANES * LANES; j++) {
+            bool   kept = j < keys && (!keep || keep[r] >> j & 1);
+            double share = kept ? exp2((double)was[r * PITCH + j] - top) / total : 0;
+
+            CHECK_NEAR((double)s[r * PITCH + j], share, 1e-6);
+        }
+    }
+}
+
+TEST(shares_of_rows)
+{
+    static const uint64_t keep[] = { ~UINT64_C(0), UINT64_C(0x123456789abcdef1), 0,
+                                     ~UINT64_C(0), 1 };
+
+    for (int which = 0; kernel_at(which); which++)
+        for (int keys = 1; keys <= TILE_KEYS; keys++) {
+            check_shares(kernel_at(which), keys, NULL);
+            check_shares(kernel_at(which), keys, keep);
+        }
+}
+
 /* Exactly the sum in order, whatever the kernel. */
 TEST(means_of_rows)
 {

@@ -80,18 +80,13 @@ static void pack_item(void *context, int64_t item, int worker)
     int64_t               panel = item / 2, first = panel * TILE_KEYS;
     int64_t               count = min_i64(TILE_KEYS, o->m - first);
     int                   t = (int)(item % 2);
-    double                most = 0;
+    const float          *value = tensor_row_f32(v, difference_value(o->in, o->h, o->pair, t),
+                                                 v->shape[0], first);
 
     (void)worker;
     pack_panel(tensor_row_f32(k, head_of(o, t), o->h, first), k->stride[1], count, o->d,
                o->packed[t] + first * o->d);
-    for (int64_t j = first; j < first + count; j++) {
-        const float *row = tensor_row_f32(v, difference_value(o->in, o->h, o->pair, t),
-                                          v->shape[0], j);
-
-        most = larger_or_nan(most, (double)o->kernel->squares_near(row, o->e));
-    }
-    o->squares[t][panel] = most;
+    o->squares[t][panel] = (double)o->kernel->most_squares(value, v->stride[1], count, o->e);
 }
 
 static double longest_value(const NearDifference *o)

@@ -67,6 +67,14 @@ typedef struct Kernel {
      * results of the row.  top NULL: found from s. */
     void (*softmax)(float *s, int64_t lds, int rows, int64_t count, const float *top, float *max,
                     float *sum, float *factor);
+    /* The whole softmax of `rows` rows of `keys` <= TILE_KEYS scores: s becomes 2^(s - max) / sum,
+     * up to the next multiple of LANES.  Cells whose bit in keep[r] (NULL: all stay) is 0 become
+     * 0; a row without any is 0, with max -inf and sum 0. */
+    void (*shares)(float *s, int64_t lds, int64_t rows, int keys, const uint64_t *keep, float *max,
+                   float *sum);
+    /* y[i] = ln 2^max[i] sum[i], rounded once from double; -inf where max is -inf and sum 0, no
+     * key; where max is -inf and sum NaN, NaN. */
+    void (*log_sums)(const float *max, const float *sum, int64_t count, float *y);
     /* acc[r][0..e) = factor[r] * acc[r] + sum_j w[r][j] v[j] for TILE_ROWS rows. */
     void (*mix)(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys, int64_t e,
                 const float *factor, float *acc, int64_t lda);
@@ -110,7 +118,9 @@ typedef struct Kernel {
     double (*squares)(const float *x, int64_t count);
     /* The sum of squares in float, for bounds. */
     float (*squares_near)(const float *x, int64_t count);
-    void (*rows_squares_near)(const float *x, int64_t ld, int64_t rows, int64_t count, float *to);
+    void (*rows_squares_near)(const float *x, int64_t ldx, int64_t rows, int64_t d, float *to);
+    /* The largest of those of `rows` rows; NaN stays. */
+    float (*most_squares)(const float *x, int64_t ldx, int64_t rows, int64_t d);
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
     void (*fold_scaled)(const float *x, int64_t count, double factor, double *sum);

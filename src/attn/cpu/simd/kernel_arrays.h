@@ -112,7 +112,8 @@ static TARGET int64_t array_subtract(const float *x, int64_t count, float a, con
     return negative;
 }
 
-static TARGET float array_squares_near(const float *x, int64_t count)
+/* Lanes whose sum is that of the squares. */
+INLINE Vec squares_of(const float *x, int64_t count)
 {
     Vec     sum[2] = { vec_splat(0.0f), vec_splat(0.0f) };
     int64_t i = 0;
@@ -126,36 +127,52 @@ static TARGET float array_squares_near(const float *x, int64_t count)
 
         sum[0] = vec_fma(part, part, sum[0]);
     }
-    return vec_total(vec_add(sum[0], sum[1]));
+    return vec_add(sum[0], sum[1]);
 }
 
-/* Four rows at once. */
-INLINE void four_squares(const float *x, int64_t ld, int64_t count, float *to)
+static TARGET float array_squares_near(const float *x, int64_t count)
 {
-    Vec     sum[4] = { vec_splat(0.0f), vec_splat(0.0f), vec_splat(0.0f), vec_splat(0.0f) };
-    int64_t i = 0;
+    return vec_total(squares_of(x, count));
+}
 
-    for (; i + WIDTH <= count; i += WIDTH)
-        UNROLL for (int r = 0; r < 4; r++)
-            sum[r] = vec_fma(vec_load(x + r * ld + i), vec_load(x + r * ld + i), sum[r]);
-    if (i < count)
-        UNROLL for (int r = 0; r < 4; r++) {
-            Vec part = vec_load_part(x + r * ld + i, count - i);
+#define SQUARE_ROWS 4
 
-            sum[r] = vec_fma(part, part, sum[r]);
-        }
+/* Of four rows, or of `rows` if they are fewer: their lanes are summed in fewer steps together. */
+INLINE void four_squares(const float *x, int64_t ldx, int64_t rows, int64_t d, float *to)
+{
+    Vec sum[SQUARE_ROWS];
+
+    UNROLL for (int r = 0; r < SQUARE_ROWS; r++)
+        sum[r] = squares_of(x + (r < rows ? r : 0) * ldx, d);
     vec_totals(sum, to);
 }
 
-static TARGET void rows_squares_near(const float *x, int64_t ld, int64_t rows, int64_t count,
+static TARGET float rows_most_squares(const float *x, int64_t ldx, int64_t rows, int64_t d)
+{
+    float most = 0;
+
+    for (int64_t r = 0; r < rows; r += SQUARE_ROWS) {
+        float total[SQUARE_ROWS];
+
+        four_squares(x + r * ldx, ldx, rows - r, d, total);
+        UNROLL for (int g = 0; g < SQUARE_ROWS; g++)
+            most = total[g] <= most || isnan(most) ? most : total[g];
+    }
+    return most;
+}
+
+static TARGET void rows_squares_near(const float *x, int64_t ldx, int64_t rows, int64_t d,
                                      float *to)
 {
+    float   rest[SQUARE_ROWS];
     int64_t r = 0;
 
-    for (; r + 4 <= rows; r += 4)
-        four_squares(x + r * ld, ld, count, to + r);
-    for (; r < rows; r++)
-        to[r] = array_squares_near(x + r * ld, count);
+    for (; r + SQUARE_ROWS <= rows; r += SQUARE_ROWS)
+        four_squares(x + r * ldx, ldx, SQUARE_ROWS, d, to + r);
+    if (r < rows)
+        four_squares(x + r * ldx, ldx, rows - r, d, rest);
+    for (int64_t g = r; g < rows; g++)
+        to[g] = rest[g - r];
 }
 
 static TARGET float array_largest(const float *x, int64_t count, float sign)

@@ -216,6 +216,64 @@ static TARGET void tile_softmax(float *s, int64_t lds, int rows, int64_t count, 
     }
 }
 
+/* A row of `vecs` vectors. */
+INLINE void row_shares(float *s, const int vecs, uint64_t keep, float *max, float *sum)
+{
+    Vec   x[4], high = vec_splat(-INFINITY), total = vec_splat(0.0f), low;
+    float top;
+
+    UNROLL for (int i = 0; i < vecs; i++) {
+        x[i] = vec_keep(vec_load(s + i * WIDTH), keep >> (i * WIDTH));
+        high = vec_max(x[i], high);
+    }
+    top = vec_top(high);
+    low = vec_splat(top > -INFINITY ? top : 0.0f);
+    UNROLL for (int i = 0; i < vecs; i++) {
+        x[i] = vec_exp2(vec_sub(x[i], low));
+        total = vec_add(total, x[i]);
+    }
+    *max = top;
+    *sum = vec_total(total);
+    low = vec_splat(*sum == 0 ? 0.0f : 1.0f / *sum);
+    UNROLL for (int i = 0; i < vecs; i++)
+        vec_store(s + i * WIDTH, vec_mul(x[i], low));
+}
+
+/* A longer row of `count` scores. */
+INLINE void long_row_shares(float *s, int64_t count, uint64_t keep, float *max, float *sum)
+{
+    float top, share;
+
+    for (int64_t j = 0; j < count; j += WIDTH)
+        vec_store(s + j, vec_keep(vec_load(s + j), keep >> j));
+    top = vec_top(row_top(s, count));
+    *max = top > -INFINITY ? top : -INFINITY; /* NaN: nothing but NaN */
+    *sum = row_exp2(s, count, top > -INFINITY ? top : 0.0f);
+    share = *sum == 0 ? 0.0f : 1.0f / *sum;
+    for (int64_t j = 0; j < count; j += WIDTH)
+        vec_store(s + j, vec_mul(vec_load(s + j), vec_splat(share)));
+}
+
+static TARGET void rows_shares(float *s, int64_t lds, int64_t rows, int keys, const uint64_t *keep,
+                               float *max, float *sum)
+{
+    uint64_t all = ~UINT64_C(0) >> (TILE_KEYS - keys);
+    int64_t  count = (keys + LANES - 1) / LANES * LANES;
+
+    for (int64_t r = 0; r < rows; r++, s += lds) {
+        uint64_t bits = keep ? keep[r] & all : all;
+
+        if (count == WIDTH)
+            row_shares(s, 1, bits, &max[r], &sum[r]);
+        else if (count == 2 * WIDTH)
+            row_shares(s, 2, bits, &max[r], &sum[r]);
+        else if (count == 4 * WIDTH)
+            row_shares(s, 4, bits, &max[r], &sum[r]);
+        else
+            long_row_shares(s, count, bits, &max[r], &sum[r]);
+    }
+}
+
 /* `vecs` vectors of columns; the last has only `part` columns when part > 0.  The weight of
  * key j in row r is w[r * ldw + j * step]. */
 INLINE void strip_mix(const float *w, int64_t ldw, const int64_t step, const float *v, int64_t ldv,
@@ -648,6 +706,8 @@ const Kernel KERNEL = {
     .score = tile_score,
     .score_fine = tile_score_fine,
     .softmax = tile_softmax,
+    .shares = rows_shares,
+    .log_sums = array_log_sums,
     .mix = tile_mix,
     .mix_turned = tile_mix_turned,
     .product = small_product,
@@ -692,6 +752,7 @@ const Kernel KERNEL = {
     .squares = array_squares,
     .squares_near = array_squares_near,
     .rows_squares_near = rows_squares_near,
+    .most_squares = rows_most_squares,
     .fold = array_fold,
     .dot_wide = array_dot_wide,
     .dots_wide = rows_dot_wide,

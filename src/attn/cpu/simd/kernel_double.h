@@ -284,17 +284,25 @@ static TARGET double array_dot_double(const double *x, const double *z, int64_t 
 static TARGET void array_moments(const float *x, int64_t count, double shift, double *sum,
                                  double *squares)
 {
-    Wide    first = { 0 }, second = { 0 };
+    enum { PARTS = 4 }; /* which hide the latency of a sum */
+    Wide    first[PARTS] = { { 0 } }, second[PARTS] = { { 0 } };
     int64_t i = 0;
 
+    for (; i + PARTS * WIDE <= count; i += PARTS * WIDE)
+        UNROLL for (int p = 0; p < PARTS; p++) {
+            Wide now = wide_from(x + i + p * WIDE) - shift;
+
+            first[p] += now;
+            second[p] += now * now;
+        }
     for (; i + WIDE <= count; i += WIDE) {
         Wide now = wide_from(x + i) - shift;
 
-        first += now;
-        second += now * now;
+        first[0] += now;
+        second[0] += now * now;
     }
-    *sum = wide_total(first);
-    *squares = wide_total(second);
+    *sum = wide_total(first[0] + first[1] + (first[2] + first[3]));
+    *squares = wide_total(second[0] + second[1] + (second[2] + second[3]));
     for (; i < count; i++) {
         *sum += (double)x[i] - shift;
         *squares += ((double)x[i] - shift) * ((double)x[i] - shift);
@@ -572,6 +580,34 @@ INLINE Wide wide_log(Wide x)
         sum = sum * square + 1.0 / t;
     k += (Whole)((Wide){ 0 } + ROUNDER);
     return 2 * z * sum + ((Wide)k - ROUNDER) * 0.6931471805599453;
+}
+
+/* ln of 2^max sum.  sum is NaN, 0 beside a max of -inf, or a normal number. */
+INLINE void wide_log_sum(const float *max, const float *sum, float *y)
+{
+    Wide  total = wide_from(sum), one = (Wide){ 0 } + 1;
+    Whole known = total > 0;
+    Wide  log = wide_log((Wide)(((Whole)total & known) | ((Whole)one & ~known)));
+
+    log += (Wide)((Whole)total & ~known); /* 0, or NaN */
+    wide_narrow(y, wide_from(max) * 0.6931471805599453 + log);
+}
+
+static TARGET void array_log_sums(const float *max, const float *sum, int64_t count, float *y)
+{
+    float   tail[3][WIDE] = { { 0 } };
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE)
+        wide_log_sum(max + i, sum + i, y + i);
+    for (int64_t x = i; x < count; x++) {
+        tail[0][x - i] = max[x];
+        tail[1][x - i] = sum[x];
+    }
+    if (i < count)
+        wide_log_sum(tail[0], tail[1], tail[2]);
+    for (int64_t x = i; x < count; x++)
+        y[x] = tail[2][x - i];
 }
 
 INLINE Wide wide_size(Wide x)

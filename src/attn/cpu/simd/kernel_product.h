@@ -36,6 +36,32 @@ INLINE void tile_product(const SmallProduct *p, const float *a, const float *b, 
         }
 }
 
+/* Two tiles of one vector, one below the other: a single one has too few sums to hide the latency
+ * of a product. */
+INLINE void tiles_product(const SmallProduct *p, const float *a, const float *b, float *c)
+{
+    const float *below = a + TILE_ROWS * p->lda;
+    Vec          sum[2][TILE_ROWS];
+
+    UNROLL for (int r = 0; r < TILE_ROWS; r++)
+        sum[0][r] = sum[1][r] = vec_splat(0.0f);
+    for (int64_t t = 0; t < p->inner; t++, a += p->step, below += p->step, b += p->ldb) {
+        Vec right = vec_load(b);
+
+        UNROLL for (int r = 0; r < TILE_ROWS; r++)
+            sum[0][r] = vec_fma(vec_splat(a[r * p->lda]), right, sum[0][r]);
+        UNROLL for (int r = 0; r < TILE_ROWS; r++)
+            sum[1][r] = vec_fma(vec_splat(below[r * p->lda]), right, sum[1][r]);
+    }
+    UNROLL for (int half = 0; half < 2; half++)
+        UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+            float *to = c + (half * TILE_ROWS + r) * p->ldc;
+            Vec    y = vec_mul(vec_splat(p->alpha), sum[half][r]);
+
+            vec_store(to, p->add ? vec_add(vec_load(to), y) : y);
+        }
+}
+
 /* Tokens that rows before `end` belong to. */
 INLINE int64_t product_tokens(const SmallProduct *p, int64_t end)
 {
@@ -80,6 +106,8 @@ INLINE void strip_product(const SmallProduct *p, int64_t at, const int vecs, con
 {
     int64_t r = 0;
 
+    for (; vecs == 1 && !part && !p->rows_each && r + 2 * TILE_ROWS <= p->rows; r += 2 * TILE_ROWS)
+        tiles_product(p, p->a + r * p->lda, p->b + at, p->c + r * p->ldc + at);
     for (; r + TILE_ROWS <= p->rows; r += TILE_ROWS)
         rows_product(p, r, at, TILE_ROWS, vecs, part);
     for (; r + 4 <= p->rows; r += 4)

@@ -71,7 +71,8 @@ static Tensor fused_left(Run *r, const Params *p, Tensor b, Tensor mix);
 static bool any(Tensor t);
 static int64_t learner_extent(const Tensor *t, int rank, int axis, int64_t otherwise);
 static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s);
-static bool float_will_do(Run *r, const Network *net, Tensor z);
+static bool float_will_do(Run *r, const Network *net, double longest);
+static double longest_standardised(Run *r, Tensor gain, Tensor bias);
 static double longest_column(Run *r, Tensor w);
 static Tensor quick_network(Run *r, const Network *net, Tensor z);
 static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s);
@@ -298,15 +299,15 @@ static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s)
     Network net = { .w1_name = "w1", .b1_name = "b1", .w2_name = "w2", .b2_name = "b2",
                     .w1 = p->w1, .b1 = p->b1, .w2 = p->w2, .b2 = p->b2, .hidden = s->hidden,
                     .out = s->tokens };
-    Tensor  x = tensor_with_rank(r->x, 3), a, z;
+    Tensor  x = tensor_with_rank(r->x, 3), a;
+    Tensor  gain = dense_vector(r, "ln_g", p->ln_g, r->dm);
+    Tensor  bias = dense_vector(r, "ln_b", p->ln_b, r->dm);
 
     learner_load(r, &net);
-    z = op_standardise(r, x, LAYER_EPS, dense_vector(r, "ln_g", p->ln_g, r->dm).data,
-                       dense_vector(r, "ln_b", p->ln_b, r->dm).data);
     if (run_failed(r))
-        return z;
-    if (float_will_do(r, &net, z))
-        a = quick_network(r, &net, z);
+        return x;
+    if (float_will_do(r, &net, longest_standardised(r, gain, bias)))
+        a = quick_network(r, &net, op_standardise(r, x, LAYER_EPS, gain.data, bias.data));
     else
         a = dense_turned(r, network(r, &net, normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, x)));
     op_softmax(r, a);
@@ -314,13 +315,25 @@ static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s)
 }
 
 /* Whether 2^-24 of what is added up on the way to a logit stays below 1e-5 at the very worst. */
-static bool float_will_do(Run *r, const Network *net, Tensor z)
+static bool float_will_do(Run *r, const Network *net, double longest)
 {
-    double inner = op_largest_norm(r, z) * longest_column(r, net->w1);
+    double inner = longest * longest_column(r, net->w1);
 
     for (int64_t c = 0; c < net->hidden && net->b1.data; c++)
         inner += fabs((double)tensor_f32(&net->b1)[c]);
     return inner * fmax(1, longest_column(r, net->w2)) <= FLOAT_ENOUGH;
+}
+
+/* No standardised row is longer: sqrt(dm), before gain and bias. */
+static double longest_standardised(Run *r, Tensor gain, Tensor bias)
+{
+    double most = gain.data ? 0 : 1, squares = 0;
+
+    for (int64_t c = 0; c < r->dm; c++) {
+        most = gain.data ? fmax(most, fabs((double)tensor_f32(&gain)[c])) : most;
+        squares += bias.data ? pow((double)tensor_f32(&bias)[c], 2) : 0;
+    }
+    return most * sqrt((double)r->dm) + sqrt(squares);
 }
 
 /* The longest column of w [1,rows,cols]. */
