@@ -630,6 +630,7 @@ const Kernel KERNEL = {
     .peaks = score_peaks,
     .scale = array_scale,
     .line = array_line,
+    .add_turned = rows_add_turned,
     .subtract = array_subtract,
     .largest = array_largest,
     .squares = array_squares,
