@@ -563,3 +563,39 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns)
     op_charge(r, FLOP_OVERHEAD, 4 * (double)tensor_count(&log_p));
     op_traffic(r, bytes_of(log_p), bytes_of(log_p));
 }
+
+Balancing op_balance_begin(Run *r, Tensor log_p, Tensor allowed)
+{
+    Balancing b = { .log_p = log_p, .allowed = allowed };
+
+    b.row = run_tensor2(r, DT_F64, log_p.shape[0], log_p.shape[1]);
+    b.column = run_tensor2(r, DT_F64, log_p.shape[0], log_p.shape[1]);
+    return b;
+}
+
+void op_balance(Run *r, Balancing *b)
+{
+    if (!b->begun && r->ops->balance_powers && !tensor_given(&b->allowed) && !run_failed(r)) {
+        b->powers = r->ops->balance_powers(r, b);
+        op_traffic(r, bytes_of(b->log_p), b->powers ? bytes_of(b->log_p) : 0);
+    }
+    b->begun = true;
+    if (!b->powers) {
+        op_sinkhorn(r, b->log_p, b->allowed, false);
+        op_sinkhorn(r, b->log_p, b->allowed, true);
+        return;
+    }
+    DISPATCH(r, balance, b);
+    op_charge(r, FLOP_OVERHEAD, 8 * (double)tensor_count(&b->log_p));
+    op_traffic(r, bytes_of(b->log_p), bytes_of(b->row) + bytes_of(b->column));
+}
+
+void op_balance_shares(Run *r, const Balancing *b, Tensor p)
+{
+    if (!b->powers) {
+        op_entries(r, b->log_p, ENTRY_EXP, 0, p);
+        return;
+    }
+    DISPATCH(r, balance_shares, b, &p);
+    op_traffic(r, bytes_of(b->log_p), bytes_of(p));
+}

@@ -472,6 +472,21 @@ Flops linear_attend_flops(const Run *r, int64_t f, bool causal, LinearForm form,
  * per entry. */
 void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
 
+/* Steps of both, rows and then columns, from L = log_p on.  Where every entry is allowed and they
+ * lie near enough to each other, the first step makes powers of log_p, and steps make factors of
+ * its rows and columns alone: P = e^L is then row_u e^(L_uv - max) column_v. */
+typedef struct Balancing {
+    Tensor log_p, allowed; /* as of op_sinkhorn; log_p is overwritten */
+    Tensor row, column;    /* f64 [h,b] */
+    bool   begun, powers;
+} Balancing;
+
+Balancing op_balance_begin(Run *r, Tensor log_p, Tensor allowed);
+/* Overhead 8 per entry. */
+void op_balance(Run *r, Balancing *b);
+/* p f64 [h,b,b] = P, also log_p itself, which then ends the steps.  Charges nothing. */
+void op_balance_shares(Run *r, const Balancing *b, Tensor p);
+
 /* Fills y [h,rows*b,w], whose heads may lie further apart, with blocks of b tokens that are
  * mixed from those of x f32 [h',n,w]: block u is the sum over v of perm[u,v] (f64 [h,>=rows,nb])
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
@@ -534,6 +549,11 @@ struct Ops {
                          Tensor *top);
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+    /* All three may be NULL.  Powers of log_p, and columns of 1; false: entries lie too far apart,
+     * and nothing is changed. */
+    bool (*balance_powers)(Run *r, Balancing *b);
+    void (*balance)(Run *r, Balancing *b);
+    void (*balance_shares)(Run *r, const Balancing *b, Tensor *p);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
     void (*entries)(Run *r, const Entries *in);
     void (*standardise64)(Run *r, const Tensor *x, double eps, const Tensor *gain,
