@@ -51,6 +51,7 @@ const Ops *ops_cpu(void)
         .mix_blocks = cpu_mix_blocks,
         .entries = cpu_entries,
         .joins_entries = true,
+        .joins_keys = true,
         .standardise64 = cpu_standardise64,
         .tap_sums = cpu_tap_sums,
         .turn_pairs = cpu_turn_pairs,

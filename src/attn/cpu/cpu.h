@@ -209,6 +209,10 @@ double cpu_peak(Threads *threads);
 void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pattern *pattern,
                    AttendResult *out, double *cells);
 void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, GroupResult *out);
+/* The same for groups of at most `most` queries without rules, penalty and visits; false: no
+ * memory. */
+bool cpu_group_turned(const Kernel *kernel, Run *r, const GroupAttend *g, GroupResult *out,
+                      int64_t most);
 
 typedef struct Matrix {
     const float *data;

@@ -388,8 +388,8 @@ static bool group_workers_init(GroupJob *job, const Kernel *kernel, int count)
     return job->workers != NULL;
 }
 
-/* Most blocks of queries in one group. */
-static int64_t most_blocks(const GroupJob *job)
+/* Most queries in one group. */
+static int64_t most_queries(const GroupJob *job)
 {
     int64_t most = 0;
 
@@ -399,7 +399,21 @@ static int64_t most_blocks(const GroupJob *job)
         for (int64_t x = 0; x < job->g->groups; x++)
             most = max_i64(most, starts[x + 1] - starts[x]);
     }
-    return ceil_div(most, GROUP_BLOCK);
+    return most;
+}
+
+static bool attend_groups(GroupJob *job, const Kernel *kernel)
+{
+    Run    *r = job->run;
+    int64_t most = most_queries(job);
+
+    if (!job->rules && !job->changed)
+        return cpu_group_turned(kernel, r, job->g, job->out, most);
+    job->blocks = ceil_div(most, GROUP_BLOCK);
+    if (!group_workers_init(job, kernel, threads_count(r->threads)))
+        return false;
+    threads_run(r->threads, job->h * job->g->groups * job->blocks, group_item, job);
+    return true;
 }
 
 void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, GroupResult *out)
@@ -417,10 +431,7 @@ void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, Gro
     };
 
     job.pairs = g->visits && g->visits->cross ? job.lists * job.lists : job.lists;
-    job.blocks = most_blocks(&job);
-    if (group_workers_init(&job, kernel, threads_count(r->threads)))
-        threads_run(r->threads, job.h * g->groups * job.blocks, group_item, &job);
-    else
+    if (!attend_groups(&job, kernel))
         run_fail(r, ERR_NOMEM, "not enough memory for tiles of grouped attention (keys of size "
                  "%lld, values of size %lld); use fewer threads or a higher limit",
                  (long long)job.d, (long long)job.e);

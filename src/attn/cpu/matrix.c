@@ -351,7 +351,8 @@ void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
  *
  * Entries K = e^(L - max) of a head stay, and a step makes the factors of their rows and columns:
  *
- *     row_u = 1 / sum_v K_uv column_v,  column_v = 1 / sum_u row_u K_uv,  P_uv = row_u K_uv column_v
+ *     row_u = 1 / sum_v K_uv column_v,  column_v = 1 / sum_u row_u K_uv
+ *     P_uv = row_u K_uv column_v
  *
  * With L within POWER_RANGE of its largest entry, the limits of the columns lie within
  * e^POWER_RANGE of each other, and no step takes the columns, which begin at 1, farther from

@@ -145,8 +145,15 @@ GroupResult op_group_attend(Run *r, const GroupAttend *g)
     op_charge(r, FLOP_SCORE, 2 * pairs * (double)g->q.shape[2]);
     op_charge(r, FLOP_MIX, 2 * (pairs - skipped_pairs(g, r->h)) * (double)e);
     op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * pairs);
-    op_traffic(r, bytes_of(g->q) + bytes_of(g->k) + bytes_of(g->v), bytes_of(out.out));
+    op_traffic(r, bytes_of(g->q) + bytes_of(g->k) + bytes_of(g->v) + bytes_of(g->more_k) +
+                      bytes_of(g->more_v),
+               bytes_of(out.out));
     return out;
+}
+
+bool op_group_takes_more(const Run *r)
+{
+    return r->ops->joins_keys;
 }
 
 /* Of m keys those up to row i. */

@@ -179,6 +179,7 @@ typedef struct Visits {
  * removes the cell. */
 typedef struct GroupAttend {
     Tensor q, k, v;   /* [h,nq,d], [h,nk,d], [h,nk,e] */
+    Tensor more_k, more_v; /* rows nk .. of k and v; only where op_group_takes_more, else absent */
     double scale;
     int64_t groups;   /* per head */
     Tensor query_start, key_start; /* i32 [h,groups+1] offsets into the lists below, per head */
@@ -252,6 +253,8 @@ FewResult op_few_attend(Run *r, const FewAttend *in);
  * group, masked or not, because that is what is computed: 2d, 2e, 5; keys that
  * query_skip leaves out are not mixed. */
 GroupResult op_group_attend(Run *r, const GroupAttend *g);
+/* Whether keys and values may lie in two tensors each, where no rule removes a cell. */
+bool op_group_takes_more(const Run *r);
 
 /* A learned mask M_ij over the cells of [n,m]: a number for each distance |i-j|, or made from a
  * logit x of the cell, 1 where x >= 0, or 1 / (1 + exp(-x / tau)). */
@@ -507,6 +510,7 @@ struct StateAttend;
 struct Ops {
     const char *name; /* "cpu" */
     bool        joins_entries; /* entries takes steps */
+    bool        joins_keys;    /* group_attend takes more_k and more_v */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
     void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*wait)(Run *r, const char *reads); /* op_wait; NULL: operations are synchronous */

@@ -224,6 +224,47 @@ TEST(rules_and_shapes)
             }
 }
 
+/* Runs of neighbours of many lengths, and keys by themselves between them. */
+static void list_runs(Case *c, int64_t nk)
+{
+    int64_t run = 1, key = 0;
+
+    for (int64_t x = 0, left = run; x < c->h * c->keys; x++, left--) {
+        if (left == 0) {
+            run = run * 3 % 101;
+            left = run;
+            key += 13;
+        }
+        tensor_i32(&c->g.key_index)[x] = (int32_t)(key++ % nk);
+    }
+}
+
+/* Neighbours are read where they lie, and keys of two tensors are as those of one. */
+TEST(neighbours_and_two_tensors_of_keys)
+{
+    const Kernel *kernel;
+
+    for (int y = 0; (kernel = kernel_at(y)); y++)
+        for (int64_t split = 1; split < 700; split += 233) {
+            enum { H = 2, NQ = 150, NK = 700, D = 20, E = 33 };
+            Case c = case_new(H, NQ, NK, D, E, 0, 2), apart = case_new(H, NQ, NK, D, E, 0, 1);
+
+            list_runs(&c, NK);
+            list_runs(&apart, NK);
+            cpu_group_attend_on(kernel, c.f.run, &c.g, &c.out);
+            check_case(&c, kernel->name);
+            apart.g.more_k = tensor_rows(apart.g.k, split, NK - split);
+            apart.g.more_v = tensor_rows(apart.g.v, split, NK - split);
+            apart.g.k = tensor_rows(apart.g.k, 0, split);
+            apart.g.v = tensor_rows(apart.g.v, 0, split);
+            cpu_group_attend_on(kernel, apart.f.run, &apart.g, &apart.out);
+            assert_memory_equal(apart.out.out.data, c.out.out.data,
+                                (size_t)tensor_bytes(&c.out.out));
+            fixture_free(&c.f);
+            fixture_free(&apart.f);
+        }
+}
+
 TEST(threads_change_nothing)
 {
     Case a = case_new(3, 300, 90, 33, 16, 31, 1), b = case_new(3, 300, 90, 33, 16, 31, 3);
