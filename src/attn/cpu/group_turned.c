@@ -18,11 +18,13 @@
 #define ROOM ((QUERIES / TILE_ROWS + 1) * TILE_ROWS) /* for the last of them */
 #define KEYS 256                              /* of a step: their scores stay in the caches */
 #define NEIGHBOURS 16 /* that are read where they lie */
+#define GATHER_AHEAD 4 /* rows ahead that are prefetched where they are gathered */
 
 /* Keys of a step that lie one below the other. */
 typedef struct Stretch {
     const float *k, *v;
     int64_t      ldk, ldv, first, count; /* first: among those of the step */
+    bool         gathered;
 } Stretch;
 
 typedef struct TurnedWorker {
@@ -92,20 +94,25 @@ static Stretch stretch_of(const TurnedJob *job, int64_t head, int64_t key, int64
 
     return (Stretch){ (const float *)tensor_head(k, head, job->h) + row * k->stride[1],
                       (const float *)tensor_head(v, head, job->h) + row * v->stride[1],
-                      k->stride[1], v->stride[1], first, count };
+                      k->stride[1], v->stride[1], first, count, false };
 }
 
 static Stretch gathered(const TurnedJob *job, TurnedWorker *w, const TurnedPart *p,
                         const int32_t *keys, int64_t first, int64_t count)
 {
+    int64_t last = first + count - 1;
+
     for (int64_t x = first; x < first + count; x++) {
         Stretch one = stretch_of(job, p->head, keys[x], x, 1);
+        Stretch next = stretch_of(job, p->head, keys[min_i64(x + GATHER_AHEAD, last)], x, 1);
 
+        cpu_fetch(next.k, job->d);
+        cpu_fetch(next.v, job->e);
         memcpy(w->keys + x * job->d, one.k, (size_t)job->d * sizeof(float));
         memcpy(w->values + x * job->e, one.v, (size_t)job->e * sizeof(float));
     }
     return (Stretch){ w->keys + first * job->d, w->values + first * job->e, job->d, job->e, first,
-                      count };
+                      count, true };
 }
 
 static void find_stretches(const TurnedJob *job, TurnedWorker *w, const TurnedPart *p,
@@ -130,7 +137,8 @@ static void find_stretches(const TurnedJob *job, TurnedWorker *w, const TurnedPa
 /* TILE_ROWS rows from x on.  Values come while keys are scored, and the keys that follow, which
  * the next group often takes, while values are mixed.  gcc leaves out calls of a function that
  * only prefetches, for it has no effect, so it must be inline. */
-static inline __attribute__((always_inline)) void fetch_rows(const float *x, int64_t ld, int64_t count)
+static inline __attribute__((always_inline)) void fetch_rows(const float *x, int64_t ld,
+                                                             int64_t count)
 {
     for (int64_t r = 0; r < TILE_ROWS; r++)
         cpu_fetch(x + r * ld, count);
@@ -143,7 +151,8 @@ static void score_stretch(const TurnedJob *job, TurnedWorker *w, const Stretch *
         const float *k = s->k + x * s->ldk;
         int64_t      ldk = s->ldk;
 
-        fetch_rows(s->v + x * s->ldv, s->ldv, job->e);
+        if (!s->gathered)
+            fetch_rows(s->v + x * s->ldv, s->ldv, job->e);
         if (x + TILE_ROWS > s->count) {
             for (int64_t r = 0; x + r < s->count; r++)
                 memcpy(w->rest + r * job->d, k + r * ldk, (size_t)job->d * sizeof(float));
@@ -160,7 +169,8 @@ static void mix_stretch(const TurnedJob *job, TurnedWorker *w, const Stretch *s,
     static const float ones[TILE_ROWS] = { 1, 1, 1, 1, 1, 1 };
 
     for (int64_t i = 0; i < rows; i += TILE_ROWS) {
-        fetch_rows(s->k + (s->count + i) * s->ldk, s->ldk, job->d);
+        if (!s->gathered)
+            fetch_rows(s->k + (s->count + i) * s->ldk, s->ldk, job->d);
         job->kernel->mix_turned(w->s + s->first * QUERIES + i, s->v, s->ldv, s->count, job->e,
                                 s->first ? ones : w->factor + i, w->acc + i * job->lda, job->lda);
     }
