@@ -239,15 +239,19 @@ static void list_runs(Case *c, int64_t nk)
     }
 }
 
-/* A copy of the rows of x from `first` on, away from those before them. */
+/* The rows of x from `first` on move away from those before them. */
 static Tensor rows_apart(Fixture *f, const Tensor *x, int64_t first)
 {
     int64_t rows = x->shape[1] - first, w = x->shape[2];
+    size_t  bytes = (size_t)(rows * w) * sizeof(float);
     Tensor  y = fixture_tensor(f, DT_F32, x->shape[0], rows, w);
 
-    for (int64_t t = 0; t < x->shape[0]; t++)
-        memcpy(tensor_f32(&y) + t * rows * w, tensor_row_f32(x, t, x->shape[0], first),
-               (size_t)(rows * w) * sizeof(float));
+    for (int64_t t = 0; t < x->shape[0]; t++) {
+        float *from = tensor_f32(x) + t * x->stride[0] + first * w;
+
+        memcpy(tensor_f32(&y) + t * rows * w, from, bytes);
+        memset(from, 0x7f, bytes);
+    }
     return y;
 }
 
