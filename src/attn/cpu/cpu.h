@@ -173,6 +173,9 @@ void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
 /* The divisor of a row; features_sum: of the query, for DENOMINATOR_ADD_FEATURES. */
 double cpu_divisor(const LinearAttend *in, double z, double features_sum);
 void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+bool cpu_balance_powers(Run *r, Balancing *b);
+void cpu_balance(Run *r, Balancing *b);
+void cpu_balance_shares(Run *r, const Balancing *b, Tensor *p);
 void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
 void cpu_entries(Run *r, const Entries *in);
 void cpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
@@ -207,6 +210,10 @@ double cpu_peak(Threads *threads);
 void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pattern *pattern,
                    AttendResult *out, double *cells);
 void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, GroupResult *out);
+/* The same for groups of at most `most` queries without rules, penalty and visits; false: no
+ * memory. */
+bool cpu_group_turned(const Kernel *kernel, Run *r, const GroupAttend *g, GroupResult *out,
+                      int64_t most);
 
 typedef struct Matrix {
     const float *data;

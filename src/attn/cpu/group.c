@@ -4,7 +4,8 @@
  * and go through the same tiles as pattern attention.  Rules become bit masks
  * before the softmax, so a removed cell is exactly absent; the self penalty
  * and visits change scores after it.  An item of work is a block of
- * one group's queries.
+ * one group's queries.  Groups without rules whose keys lie together go another way
+ * (group_turned.c).
  */
 #include "attn/cpu/cpu.h"
 
@@ -410,8 +411,8 @@ static bool group_workers_init(GroupJob *job, const Kernel *kernel, int count)
     return job->workers != NULL;
 }
 
-/* Most blocks of queries in one group. */
-static int64_t most_blocks(const GroupJob *job)
+/* Most queries in one group. */
+static int64_t most_queries(const GroupJob *job)
 {
     int64_t most = 0;
 
@@ -421,7 +422,36 @@ static int64_t most_blocks(const GroupJob *job)
         for (int64_t x = 0; x < job->g->groups; x++)
             most = max_i64(most, starts[x + 1] - starts[x]);
     }
-    return ceil_div(most, GROUP_BLOCK);
+    return most;
+}
+
+/* Whether most keys of the first head follow the one before them in their list: others are
+ * gathered in either way, and fewer times for blocks of this file.  More keys are known to that
+ * way alone. */
+static bool keys_follow(const GroupJob *job)
+{
+    const GroupAttend *g = job->g;
+    const int32_t     *keys = tensor_head(&g->key_index, 0, job->h);
+    int64_t            count = ((const int32_t *)tensor_head(&g->key_start, 0, job->h))[g->groups];
+    int64_t            follow = 0;
+
+    for (int64_t x = 1; x < count; x++)
+        follow += keys[x] == keys[x - 1] + 1;
+    return 2 * follow >= count || tensor_given(&g->more_k);
+}
+
+static bool attend_groups(GroupJob *job, const Kernel *kernel)
+{
+    Run    *r = job->run;
+    int64_t most = most_queries(job);
+
+    if (!job->rules && !job->changed && keys_follow(job))
+        return cpu_group_turned(kernel, r, job->g, job->out, most);
+    job->blocks = ceil_div(most, GROUP_BLOCK);
+    if (!group_workers_init(job, kernel, threads_count(r->threads)))
+        return false;
+    threads_run(r->threads, job->h * job->g->groups * job->blocks, group_item, job);
+    return true;
 }
 
 void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, GroupResult *out)
@@ -439,10 +469,7 @@ void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, Gro
     };
 
     job.pairs = g->visits && g->visits->cross ? job.lists * job.lists : job.lists;
-    job.blocks = most_blocks(&job);
-    if (group_workers_init(&job, kernel, threads_count(r->threads)))
-        threads_run(r->threads, job.h * g->groups * job.blocks, group_item, &job);
-    else
+    if (!attend_groups(&job, kernel))
         run_fail(r, ERR_NOMEM, "not enough memory for tiles of grouped attention (keys of size "
                  "%lld, values of size %lld); use fewer threads or a higher limit",
                  (long long)job.d, (long long)job.e);

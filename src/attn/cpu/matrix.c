@@ -347,6 +347,202 @@ void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
     arena_release(r->arena, mark);
 }
 
+/* Steps without exponentials.
+ *
+ * Entries K = e^(L - max) of a head stay, and a step makes the factors of their rows and columns:
+ *
+ *     row_u = 1 / sum_v K_uv column_v,  column_v = 1 / sum_u row_u K_uv
+ *     P_uv = row_u K_uv column_v
+ *
+ * With L within POWER_RANGE of its largest entry, the limits of the columns lie within
+ * e^POWER_RANGE of each other, and no step takes the columns, which begin at 1, farther from
+ * them.  So all factors lie within e^(2 POWER_RANGE) of 1, and nothing overflows. */
+
+#define POWER_RANGE 300.0
+#define POWER_ROWS 32 /* of an item; they stay in the first-level cache for both sums */
+
+typedef struct Powers {
+    double  *k, *row, *column;
+    int64_t  heads, b, strips;
+    double  *high, *low; /* [heads][strips] largest and smallest entries */
+    double  *sums;       /* [heads][strips][b] of columns, of the rows of a strip */
+    double  *p;          /* shares */
+} Powers;
+
+typedef struct Strip {
+    int64_t head, first, rows;
+} Strip;
+
+static Powers powers_of(const Balancing *b)
+{
+    int64_t size = b->log_p.shape[1];
+
+    return (Powers){ .k = b->log_p.data, .row = b->row.data, .column = b->column.data,
+                     .heads = b->log_p.shape[0], .b = size, .strips = ceil_div(size, POWER_ROWS) };
+}
+
+/* Items are strips, by heads.  Eight entries take as long as one number of other operations. */
+static void powers_run(const Run *r, Powers *job, ThreadsFn item)
+{
+    threads_run(cpu_threads_for(r, job->heads * job->b * job->b / 8), job->heads * job->strips,
+                item, job);
+}
+
+static Strip strip_of(const Powers *job, int64_t item)
+{
+    int64_t first = item % job->strips * POWER_ROWS;
+
+    return (Strip){ item / job->strips, first, min_i64(POWER_ROWS, job->b - first) };
+}
+
+static double *strip_rows(const Powers *job, double *x, Strip s)
+{
+    return x + (s.head * job->b + s.first) * job->b;
+}
+
+/* NaN is left out. */
+static double smallest(const double *x, int64_t count)
+{
+    enum { SIDE = 8 }; /* side by side, which the compiler turns into vectors */
+    double  low[SIDE], all = (double)INFINITY;
+    int64_t c = 0;
+
+    for (int s = 0; s < SIDE; s++)
+        low[s] = (double)INFINITY;
+    for (; c + SIDE <= count; c += SIDE)
+        for (int s = 0; s < SIDE; s++)
+            low[s] = x[c + s] < low[s] ? x[c + s] : low[s];
+    for (; c < count; c++)
+        low[0] = x[c] < low[0] ? x[c] : low[0];
+    for (int s = 0; s < SIDE; s++)
+        all = low[s] < all ? low[s] : all;
+    return all;
+}
+
+static void extent_item(void *context, int64_t item, int worker)
+{
+    const Powers *job = context;
+    Strip         s = strip_of(job, item);
+    const double *x = strip_rows(job, job->k, s);
+
+    (void)worker;
+    job->high[item] = kernel_at(0)->largest64(x, s.rows * job->b);
+    job->low[item] = smallest(x, s.rows * job->b);
+}
+
+static void power_item(void *context, int64_t item, int worker)
+{
+    const Powers *job = context;
+    Strip         s = strip_of(job, item);
+
+    (void)worker;
+    kernel_at(0)->soften64(strip_rows(job, job->k, s), s.rows * job->b,
+                           job->high[s.head * job->strips]);
+}
+
+/* The largest entry of each head is the first of its strips'; false: some lie too far apart. */
+static bool powers_fit(Powers *job)
+{
+    for (int64_t head = 0; head < job->heads; head++) {
+        double *high = job->high + head * job->strips, low = job->low[head * job->strips];
+
+        for (int64_t x = 1; x < job->strips; x++) {
+            high[0] = fmax(high[0], high[x]);
+            low = fmin(low, job->low[head * job->strips + x]);
+        }
+        if (!(high[0] - low <= POWER_RANGE))
+            return false;
+    }
+    return true;
+}
+
+bool cpu_balance_powers(Run *r, Balancing *b)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Powers    job = powers_of(b);
+    bool      fit;
+
+    job.high = cpu_scratch(r, job.heads * job.strips, 2 * (int64_t)sizeof(*job.high));
+    job.low = job.high ? job.high + job.heads * job.strips : NULL;
+    if (job.low)
+        powers_run(r, &job, extent_item);
+    fit = job.low && powers_fit(&job);
+    if (fit)
+        threads_run(r->threads, job.heads * job.strips, power_item, &job);
+    for (int64_t x = 0; fit && x < job.heads * job.b; x++)
+        job.column[x] = 1;
+    arena_release(r->arena, mark);
+    return fit;
+}
+
+/* Factors of the rows, and what the strip adds to the sums of the columns. */
+static void factor_item(void *context, int64_t item, int worker)
+{
+    const Kernel *kernel = kernel_at(0);
+    const Powers *job = context;
+    Strip         s = strip_of(job, item);
+    const double *k = strip_rows(job, job->k, s), *column = job->column + s.head * job->b;
+    double       *sums = job->sums + item * job->b, *row = job->row + s.head * job->b + s.first;
+
+    (void)worker;
+    memset(sums, 0, (size_t)job->b * sizeof(*sums));
+    for (int64_t u = 0; u < s.rows; u++, k += job->b) {
+        row[u] = 1 / kernel->dot_double(k, column, job->b);
+        kernel->fold_positive64(k, job->b, row[u], sums); /* none is below 0 */
+    }
+}
+
+static void column_factors(Powers *job, int64_t head)
+{
+    const double *sums = job->sums + head * job->strips * job->b;
+    double       *column = job->column + head * job->b;
+
+    memcpy(column, sums, (size_t)job->b * sizeof(*column));
+    for (int64_t x = 1; x < job->strips; x++)
+        for (int64_t v = 0; v < job->b; v++)
+            column[v] += sums[x * job->b + v];
+    for (int64_t v = 0; v < job->b; v++)
+        column[v] = 1 / column[v];
+}
+
+void cpu_balance(Run *r, Balancing *b)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Powers    job = powers_of(b);
+
+    job.sums = cpu_scratch(r, job.heads * job.strips, job.b * (int64_t)sizeof(*job.sums));
+    if (job.sums)
+        powers_run(r, &job, factor_item);
+    for (int64_t head = 0; head < job.heads && job.sums; head++)
+        column_factors(&job, head);
+    arena_release(r->arena, mark);
+}
+
+static void share_item(void *context, int64_t item, int worker)
+{
+    const Kernel *kernel = kernel_at(0);
+    const Powers *job = context;
+    Strip         s = strip_of(job, item);
+    const double *k = strip_rows(job, job->k, s), *row = job->row + s.head * job->b + s.first;
+    double       *p = strip_rows(job, job->p, s);
+
+    (void)worker;
+    for (int64_t u = 0; u < s.rows; u++, k += job->b, p += job->b) {
+        if (p != k)
+            memcpy(p, k, (size_t)job->b * sizeof(*p));
+        kernel->scale64(p, job->b, row[u]);
+        kernel->times64(p, job->column + s.head * job->b, job->b);
+    }
+}
+
+void cpu_balance_shares(Run *r, const Balancing *b, Tensor *p)
+{
+    Powers job = powers_of(b);
+
+    job.p = p->data;
+    powers_run(r, &job, share_item);
+}
+
 /* ---- mixed blocks ------------------------------------------------------------ */
 
 typedef struct Mix {

@@ -162,12 +162,7 @@ static void add_distance(const Terms *t, int64_t i, int64_t rows, int64_t panel,
     const float *distance = tensor_head(&t->in->distance, t->head, t->heads);
     int64_t      key = panel * TILE_KEYS, keys = min_i64(TILE_KEYS, t->m - key);
 
-    for (int64_t r = 0; r < rows; r++) {
-        const float *from = distance + (i + r - key + t->m - 1);
-
-        for (int64_t j = 0; j < keys; j++)
-            s[r * lds + j] += (float)LOG2_E * from[-j];
-    }
+    t->kernel->add_turned(s, lds, rows, keys, distance + (i - key + t->m - 1), (float)LOG2_E);
 }
 
 static void add_row_term(Terms *t, int64_t i, int64_t rows, int64_t panel, float *s, int64_t lds)

@@ -145,8 +145,15 @@ GroupResult op_group_attend(Run *r, const GroupAttend *g)
     op_charge(r, FLOP_SCORE, 2 * pairs * (double)g->q.shape[2]);
     op_charge(r, FLOP_MIX, 2 * (pairs - skipped_pairs(g, r->h)) * (double)e);
     op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * pairs);
-    op_traffic(r, bytes_of(g->q) + bytes_of(g->k) + bytes_of(g->v), bytes_of(out.out));
+    op_traffic(r, bytes_of(g->q) + bytes_of(g->k) + bytes_of(g->v) + bytes_of(g->more_k) +
+                      bytes_of(g->more_v),
+               bytes_of(out.out));
     return out;
+}
+
+bool op_group_takes_more(const Run *r)
+{
+    return r->ops->joins_keys;
 }
 
 /* Of m keys those up to row i. */
@@ -562,4 +569,40 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns)
     DISPATCH(r, sinkhorn, &log_p, &allowed, columns);
     op_charge(r, FLOP_OVERHEAD, 4 * (double)tensor_count(&log_p));
     op_traffic(r, bytes_of(log_p), bytes_of(log_p));
+}
+
+Balancing op_balance_begin(Run *r, Tensor log_p, Tensor allowed)
+{
+    Balancing b = { .log_p = log_p, .allowed = allowed };
+
+    b.row = run_tensor2(r, DT_F64, log_p.shape[0], log_p.shape[1]);
+    b.column = run_tensor2(r, DT_F64, log_p.shape[0], log_p.shape[1]);
+    return b;
+}
+
+void op_balance(Run *r, Balancing *b)
+{
+    if (!b->begun && r->ops->balance_powers && !tensor_given(&b->allowed) && !run_failed(r)) {
+        b->powers = r->ops->balance_powers(r, b);
+        op_traffic(r, bytes_of(b->log_p), b->powers ? bytes_of(b->log_p) : 0);
+    }
+    b->begun = true;
+    if (!b->powers) {
+        op_sinkhorn(r, b->log_p, b->allowed, false);
+        op_sinkhorn(r, b->log_p, b->allowed, true);
+        return;
+    }
+    DISPATCH(r, balance, b);
+    op_charge(r, FLOP_OVERHEAD, 8 * (double)tensor_count(&b->log_p));
+    op_traffic(r, bytes_of(b->log_p), bytes_of(b->row) + bytes_of(b->column));
+}
+
+void op_balance_shares(Run *r, const Balancing *b, Tensor p)
+{
+    if (!b->powers) {
+        op_entries(r, b->log_p, ENTRY_EXP, 0, p);
+        return;
+    }
+    DISPATCH(r, balance_shares, b, &p);
+    op_traffic(r, bytes_of(b->log_p), bytes_of(p));
 }

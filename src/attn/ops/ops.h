@@ -179,6 +179,7 @@ typedef struct Visits {
  * removes the cell. */
 typedef struct GroupAttend {
     Tensor q, k, v;   /* [h,nq,d], [h,nk,d], [h,nk,e] */
+    Tensor more_k, more_v; /* rows nk .. of k and v; only where op_group_takes_more, else absent */
     double scale;
     int64_t groups;   /* per head */
     Tensor query_start, key_start; /* i32 [h,groups+1] offsets into the lists below, per head */
@@ -252,6 +253,8 @@ FewResult op_few_attend(Run *r, const FewAttend *in);
  * group, masked or not, because that is what is computed: 2d, 2e, 5; keys that
  * query_skip leaves out are not mixed. */
 GroupResult op_group_attend(Run *r, const GroupAttend *g);
+/* Whether keys and values may lie in two tensors each, where no rule removes a cell. */
+bool op_group_takes_more(const Run *r);
 
 /* A learned mask M_ij over the cells of [n,m]: a number for each distance |i-j|, or made from a
  * logit x of the cell, 1 where x >= 0, or 1 / (1 + exp(-x / tau)). */
@@ -472,6 +475,21 @@ Flops linear_attend_flops(const Run *r, int64_t f, bool causal, LinearForm form,
  * per entry. */
 void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
 
+/* Steps of both, rows and then columns, from L = log_p on.  Where every entry is allowed and they
+ * lie near enough to each other, the first step makes powers of log_p, and steps make factors of
+ * its rows and columns alone: P = e^L is then row_u e^(L_uv - max) column_v. */
+typedef struct Balancing {
+    Tensor log_p, allowed; /* as of op_sinkhorn; log_p is overwritten */
+    Tensor row, column;    /* f64 [h,b] */
+    bool   begun, powers;
+} Balancing;
+
+Balancing op_balance_begin(Run *r, Tensor log_p, Tensor allowed);
+/* Overhead 8 per entry. */
+void op_balance(Run *r, Balancing *b);
+/* p f64 [h,b,b] = P, also log_p itself, which then ends the steps.  Charges nothing. */
+void op_balance_shares(Run *r, const Balancing *b, Tensor p);
+
 /* Fills y [h,rows*b,w], whose heads may lie further apart, with blocks of b tokens that are
  * mixed from those of x f32 [h',n,w]: block u is the sum over v of perm[u,v] (f64 [h,>=rows,nb])
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
@@ -492,6 +510,7 @@ struct StateAttend;
 struct Ops {
     const char *name; /* "cpu" */
     bool        joins_entries; /* entries takes steps */
+    bool        joins_keys;    /* group_attend takes more_k and more_v */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
     void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*wait)(Run *r, const char *reads); /* op_wait; NULL: operations are synchronous */
@@ -534,6 +553,11 @@ struct Ops {
                          Tensor *top);
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+    /* All three may be NULL.  Powers of log_p, and columns of 1; false: entries lie too far apart,
+     * and nothing is changed. */
+    bool (*balance_powers)(Run *r, Balancing *b);
+    void (*balance)(Run *r, Balancing *b);
+    void (*balance_shares)(Run *r, const Balancing *b, Tensor *p);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
     void (*entries)(Run *r, const Entries *in);
     void (*standardise64)(Run *r, const Tensor *x, double eps, const Tensor *gain,

@@ -276,6 +276,28 @@ TEST(rows_fade_in_double)
     }
 }
 
+/* In every kernel, for any number of columns: along a diagonal the same is added, also where it
+ * stands in one entry alone; what lies behind the last column stays. */
+TEST(what_a_distance_adds_lies_along_diagonals)
+{
+    enum { ROWS = 5, COLUMNS = 64, LONG = ROWS + COLUMNS };
+    float s[ROWS * LONG], x[LONG] = { 0 };
+
+    for (int k = 0; kernel_at(k); k++)
+        for (int count = 1; count <= COLUMNS; count += count == 20 ? 41 : 1)
+            for (int at = 0; at < ROWS + count - 1; at++) {
+                x[at] = 3;
+                memset(s, 0, sizeof(s));
+                kernel_at(k)->add_turned(s, LONG, ROWS, count, x + count - 1, 0.5f);
+                x[at] = 0;
+                for (int c = 0; c < ROWS * LONG; c++) {
+                    int j = c % LONG, r = c / LONG;
+
+                    CHECK_NEAR(s[c], j < count && r - j + count - 1 == at ? 1.5 : 0, 0);
+                }
+            }
+}
+
 /* In every kernel: the product in double, rows by the product rounded to float. */
 TEST(rows_of_a_token_are_gated_by_the_product)
 {

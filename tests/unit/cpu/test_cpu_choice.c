@@ -466,4 +466,50 @@ TEST(kernels_agree_on_moments)
     fixture_free(&f);
 }
 
+/* ---- balancing ----------------------------------------------------------------- */
+
+/* Steps from normal entries with this deviation, by factors and by logarithms; false: factors are
+ * not taken, and the entries are left alone. */
+static bool balanced_alike(int threads, int64_t b, double deviation, int steps)
+{
+    Fixture   f = fixture_new(threads, 8);
+    Tensor    p = fixture_tensor(&f, DT_F64, 3, b, b), l = fixture_tensor(&f, DT_F64, 3, b, b);
+    Balancing x = { .log_p = p, .row = fixture_tensor(&f, DT_F64, 1, 3, b),
+                    .column = fixture_tensor(&f, DT_F64, 1, 3, b) };
+    double   *want = l.data, *got = p.data;
+    bool      taken;
+
+    for (int64_t i = 0; i < 3 * b * b; i++)
+        want[i] = got[i] = deviation * rng_normal(&f.rng);
+    taken = cpu_balance_powers(f.run, &x);
+    if (!taken)
+        assert_memory_equal(got, want, (size_t)tensor_bytes(&p));
+    for (int t = 0; taken && t < steps; t++) {
+        cpu_balance(f.run, &x);
+        cpu_sinkhorn(f.run, &l, &(Tensor){ 0 }, false);
+        cpu_sinkhorn(f.run, &l, &(Tensor){ 0 }, true);
+    }
+    if (taken)
+        cpu_balance_shares(f.run, &x, &p);
+    for (int64_t i = 0; taken && i < 3 * b * b; i++)
+        CHECK_BELOW(fabs(got[i] - exp(want[i])), 1e-11, "entry %d of %d, deviation %g", (int)i,
+                    (int)b, deviation);
+    fixture_free(&f);
+    return taken;
+}
+
+/* Also the widest that factors take, and beyond. */
+TEST(factors_balance_as_logarithms_do)
+{
+    for (int steps = 1; steps <= 24; steps *= 2)
+        for (int64_t b = 1; b < 90; b += 1 + b / 2) {
+            assert_true(balanced_alike(1, b, 2, steps));
+            if (b == 19 || b == 43)
+                assert_true(balanced_alike(1, b, 30, steps));
+            if (b > 20)
+                assert_true(!balanced_alike(1, b, 120, steps));
+        }
+    assert_true(balanced_alike(3, 450, 5, 3)); /* enough for threads */
+}
+
 SUITE(NULL, NULL)

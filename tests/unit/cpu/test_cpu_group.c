@@ -224,6 +224,63 @@ TEST(rules_and_shapes)
             }
 }
 
+/* Runs of neighbours of many lengths, and keys by themselves between them. */
+static void list_runs(Case *c, int64_t nk)
+{
+    int64_t run = 1, key = 0;
+
+    for (int64_t x = 0, left = run; x < c->h * c->keys; x++, left--) {
+        if (left == 0) {
+            run = run * 3 % 101;
+            left = run;
+            key += 13;
+        }
+        tensor_i32(&c->g.key_index)[x] = (int32_t)(key++ % nk);
+    }
+}
+
+/* The rows of x from `first` on move away from those before them. */
+static Tensor rows_apart(Fixture *f, const Tensor *x, int64_t first)
+{
+    int64_t rows = x->shape[1] - first, w = x->shape[2];
+    size_t  bytes = (size_t)(rows * w) * sizeof(float);
+    Tensor  y = fixture_tensor(f, DT_F32, x->shape[0], rows, w);
+
+    for (int64_t t = 0; t < x->shape[0]; t++) {
+        float *from = tensor_f32(x) + t * x->stride[0] + first * w;
+
+        memcpy(tensor_f32(&y) + t * rows * w, from, bytes);
+        memset(from, 0x7f, bytes);
+    }
+    return y;
+}
+
+/* Neighbours are read where they lie, and keys of two tensors are as those of one. */
+TEST(neighbours_and_two_tensors_of_keys)
+{
+    const Kernel *kernel;
+
+    for (int y = 0; (kernel = kernel_at(y)); y++)
+        for (int64_t split = 1; split < 700; split += 233) {
+            enum { H = 2, NQ = 150, NK = 700, D = 20, E = 33 };
+            Case c = case_new(H, NQ, NK, D, E, 0, 2), apart = case_new(H, NQ, NK, D, E, 0, 1);
+
+            list_runs(&c, NK);
+            list_runs(&apart, NK);
+            cpu_group_attend_on(kernel, c.f.run, &c.g, &c.out);
+            check_case(&c, kernel->name);
+            apart.g.more_k = rows_apart(&apart.f, &apart.g.k, split);
+            apart.g.more_v = rows_apart(&apart.f, &apart.g.v, split);
+            apart.g.k = tensor_rows(apart.g.k, 0, split);
+            apart.g.v = tensor_rows(apart.g.v, 0, split);
+            cpu_group_attend_on(kernel, apart.f.run, &apart.g, &apart.out);
+            assert_memory_equal(apart.out.out.data, c.out.out.data,
+                                (size_t)tensor_bytes(&c.out.out));
+            fixture_free(&c.f);
+            fixture_free(&apart.f);
+        }
+}
+
 TEST(threads_change_nothing)
 {
     Case a = case_new(3, 300, 90, 33, 16, 31, 1), b = case_new(3, 300, 90, 33, 16, 31, 3);

@@ -108,6 +108,9 @@ typedef struct Kernel {
     void (*cap)(float *x, int64_t count, float top);
     /* x <- factor x + shift */
     void (*line)(float *x, int64_t count, float factor, float shift);
+    /* s[r][j] += factor x[r - j], j < count: what depends on the distance of a row and a column. */
+    void (*add_turned)(float *s, int64_t lds, int64_t rows, int64_t count, const float *x,
+                       float factor);
     /* w = a x - b y, without a fused product: 0 where both are equal; returns how many are below
      * 0, and adds to *squares those of a x and of b y. */
     int64_t (*subtract)(const float *x, int64_t count, float a, const float *y, float b, float *w,

@@ -86,6 +86,39 @@ static TARGET void array_line(float *x, int64_t count, float factor, float shift
         x[i] = factor * x[i] + shift;
 }
 
+typedef int32_t Ints __attribute__((vector_size(sizeof(Vec))));
+
+/* Whether count >= WIDTH numbers are 0 without a sign. */
+INLINE bool all_zero(const float *x, int64_t count)
+{
+    Ints    any = (Ints)vec_load(x + count - WIDTH);
+    int32_t bits = 0;
+
+    for (int64_t i = 0; i + WIDTH < count; i += WIDTH)
+        any |= (Ints)vec_load(x + i);
+    UNROLL for (int c = 0; c < WIDTH; c++)
+        bits |= any[c];
+    return bits == 0;
+}
+
+/* Most tiles of a span with a soft edge lie before the edge, where nothing is added. */
+static TARGET void rows_add_turned(float *s, int64_t lds, int64_t rows, int64_t count,
+                                   const float *x, float factor)
+{
+    Vec by = vec_splat(factor);
+
+    if (count >= WIDTH && all_zero(x - count + 1, count + rows - 1))
+        return;
+    for (int64_t r = 0; r < rows; r++, s += lds, x++) {
+        int64_t j = 0;
+
+        for (; j + WIDTH <= count; j += WIDTH)
+            vec_store(s + j, vec_fma(by, vec_turned(vec_load(x - j - WIDTH + 1)), vec_load(s + j)));
+        for (; j < count; j++)
+            s[j] += factor * x[-j];
+    }
+}
+
 static TARGET int64_t array_subtract(const float *x, int64_t count, float a, const float *y,
                                      float b, float *w, double *squares)
 {

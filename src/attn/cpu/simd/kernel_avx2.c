@@ -64,6 +64,12 @@ INLINE Vec vec_keep(Vec x, uint64_t bits)
     return _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), x, live);
 }
 
+/* The last number first. */
+INLINE Vec vec_turned(Vec x)
+{
+    return _mm256_permutevar8x32_ps(x, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+}
+
 INLINE float vec_total(Vec x)
 {
     __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));

@@ -56,6 +56,13 @@ INLINE Vec vec_keep(Vec x, uint64_t bits)
     return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), (__mmask16)bits, x);
 }
 
+/* The last number first. */
+INLINE Vec vec_turned(Vec x)
+{
+    return _mm512_permutexvar_ps(
+        _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), x);
+}
+
 INLINE float vec_total(Vec x)
 {
     return _mm512_reduce_add_ps(x);

@@ -747,6 +747,7 @@ const Kernel KERNEL = {
     .peaks = scores_peaks,
     .scale = array_scale,
     .line = array_line,
+    .add_turned = rows_add_turned,
     .subtract = array_subtract,
     .largest = array_largest,
     .squares = array_squares,

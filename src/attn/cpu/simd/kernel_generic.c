@@ -68,6 +68,12 @@ INLINE Vec vec_keep(Vec x, uint64_t bits)
     return vec_select((all & lane) == lane, x, vec_splat(-INFINITY));
 }
 
+/* The last number first. */
+INLINE Vec vec_turned(Vec x)
+{
+    return (Vec){ x[3], x[2], x[1], x[0] };
+}
+
 INLINE float vec_total(Vec x)
 {
     return (x[0] + x[2]) + (x[1] + x[3]);

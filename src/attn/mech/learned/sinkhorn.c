@@ -46,6 +46,7 @@ typedef struct Earlier {
 static SoftBlocks sinkhorn_blocks_of(const Run *r, const Params *p);
 static bool balanced(const Run *r, const Params *p);
 static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s);
+static Tensor balance(Run *r, const Params *p, const SoftBlocks *s, Tensor logits, Tensor allowed);
 static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s);
 static Tensor sinkhorn_network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled);
 static int64_t hidden_size(const Params *p, int64_t dp);
@@ -54,12 +55,11 @@ static void need_columns(Run *r, const char *name, int64_t found, int64_t nb);
 static Tensor sinkhorn_pool(Run *r, const Params *p, const SoftBlocks *s);
 static int64_t pooled_size(const Run *r, const Params *p);
 static void pool_rows(Run *r, const SoftBlocks *s, Tensor x, Tensor pooled, int64_t first);
-static void sinkhorn_show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits,
-                                 bool exponent);
+static void sinkhorn_show_matrix(Run *r, const char *name, ViewKind kind, Tensor matrix);
 static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tensor logits);
 static Earlier earlier_blocks(Run *r, int64_t nb);
 static void show_scaled(Run *r, const SoftBlocks *s, Tensor logits);
-static void trace_errors(Run *r, const SoftBlocks *s, Tensor logits);
+static void trace_errors(Run *r, const SoftBlocks *s, Tensor shares);
 static void keep_largest(const SoftBlocks *s, double *row);
 static double network_flops(const Run *r, const Params *p, const SoftBlocks *s);
 
@@ -122,30 +122,41 @@ static bool balanced(const Run *r, const Params *p)
 
 static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
 {
-    Tensor  logits = sort_logits(r, p, s), allowed;
-    double *l = logits.data;
+    Tensor logits = sort_logits(r, p, s), allowed, perm = logits;
 
-    sinkhorn_show_matrix(r, "sort_logits", VIEW_SIGNED, logits, false);
+    sinkhorn_show_matrix(r, "sort_logits", VIEW_SIGNED, logits);
     run_stage(r, "temperature");
     allowed = allowed_logits(r, p, s, logits);
     show_scaled(r, s, logits);
-    if (!balanced(r, p)) {
+    if (balanced(r, p)) {
+        perm = balance(r, p, s, logits, allowed);
+    } else {
         run_stage(r, "row softmax");
         op_sinkhorn(r, logits, allowed, false);
+        op_entries(r, logits, ENTRY_EXP, 0, logits);
     }
-    for (int64_t t = 0; balanced(r, p) && t < p->sinkhorn_iters && !run_failed(r); t++) {
-        run_iteration(r, "balance", t);
-        op_sinkhorn(r, logits, allowed, false);
-        op_sinkhorn(r, logits, allowed, true);
-        trace_errors(r, s, logits);
-        if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
-            sinkhorn_show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
-    }
-    op_entries(r, logits, ENTRY_EXP, 0, logits);
     for (int64_t u = 0; p->top1 && u < r->h * s->nb && !run_failed(r); u++)
-        keep_largest(s, l + u * s->nb);
-    sinkhorn_show_matrix(r, "permutation", VIEW_PERMUTATION, logits, false);
-    return logits;
+        keep_largest(s, (double *)perm.data + u * s->nb);
+    sinkhorn_show_matrix(r, "permutation", VIEW_PERMUTATION, perm);
+    return perm;
+}
+
+/* Shares f64 [h,nb,nb] after all iterations. */
+static Tensor balance(Run *r, const Params *p, const SoftBlocks *s, Tensor logits, Tensor allowed)
+{
+    Balancing b = op_balance_begin(r, logits, allowed);
+    Tensor    shares = run_wants_views(r) ? run_tensor3(r, DT_F64, r->h, s->nb, s->nb) : logits;
+
+    for (int64_t t = 0; t < p->sinkhorn_iters && !run_failed(r); t++) {
+        run_iteration(r, "balance", t);
+        op_balance(r, &b);
+        if (t == p->sinkhorn_iters - 1 || run_wants_views(r))
+            op_balance_shares(r, &b, shares);
+        trace_errors(r, s, shares);
+        if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
+            sinkhorn_show_matrix(r, "permutation", VIEW_PERMUTATION, shares);
+    }
+    return shares;
 }
 
 /* ---- pooling and the sort network ------------------------------------------- */
@@ -261,19 +272,15 @@ static void pool_rows(Run *r, const SoftBlocks *s, Tensor x, Tensor pooled, int6
     }
 }
 
-static void sinkhorn_show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits,
-                                 bool exponent)
+static void sinkhorn_show_matrix(Run *r, const char *name, ViewKind kind, Tensor matrix)
 {
     Tensor t;
 
     if (!run_wants_views(r))
         return;
-    t = run_tensor3(r, DT_F32, logits.shape[0], logits.shape[1], logits.shape[2]);
-    for (int64_t i = 0; i < tensor_count(&t) && !run_failed(r); i++) {
-        double value = ((double *)logits.data)[i];
-
-        tensor_f32(&t)[i] = (float)(exponent ? exp(value) : value);
-    }
+    t = run_tensor3(r, DT_F32, matrix.shape[0], matrix.shape[1], matrix.shape[2]);
+    for (int64_t i = 0; i < tensor_count(&t) && !run_failed(r); i++)
+        tensor_f32(&t)[i] = (float)((double *)matrix.data)[i];
     view_tensor(r, name, kind, t, "block", "source block");
 }
 
@@ -336,22 +343,22 @@ static void show_scaled(Run *r, const SoftBlocks *s, Tensor logits)
         r->views[before].shown = pattern_band(r->arena, shape, 1 - s->nb, -1, 1, COMPONENT_OTHER);
 }
 
-/* How far the rows and the columns of exp(L) are from summing to 1. */
-static void trace_errors(Run *r, const SoftBlocks *s, Tensor logits)
+/* How far the rows and the columns are from summing to 1. */
+static void trace_errors(Run *r, const SoftBlocks *s, Tensor shares)
 {
-    const double *l = logits.data;
+    const double *p = shares.data;
     int64_t       nb = s->nb;
     double        worst[2] = { 0, 0 };
 
-    if (!run_wants_views(r))
+    if (!run_wants_views(r) || run_failed(r))
         return;
     for (int64_t x = 0; x < 2 * r->h * nb; x++) {
-        const double *plane = l + x / 2 / nb * nb * nb;
+        const double *plane = p + x / 2 / nb * nb * nb;
         int64_t       line = x / 2 % nb;
         double        sum = 0;
 
         for (int64_t c = 0; c < nb; c++)
-            sum += exp(x % 2 ? plane[c * nb + line] : plane[line * nb + c]);
+            sum += x % 2 ? plane[c * nb + line] : plane[line * nb + c];
         if (sum > 0) /* a line without allowed entries has nothing to balance */
             worst[x % 2] = fmax(worst[x % 2], fabs(sum - 1));
     }

@@ -42,10 +42,17 @@ static void blocks_count_slots(Run *r, SoftBlocks *s)
     }
 }
 
+/* Whether the keys of one common softmax lie in two tensors: a causal run has a rule for them. */
+static bool own_apart(const Run *r, const SoftBlocks *s)
+{
+    return s->local == SOFT_LOCAL_CONCAT && !s->causal && op_group_takes_more(r);
+}
+
 /* Perm x of every head, and behind it, for one common softmax, x itself. */
 static Tensor sorted_rows(Run *r, const SoftBlocks *s, Tensor x)
 {
-    int64_t w = x.shape[2], slots = s->rows * s->b, own = s->local == SOFT_LOCAL_CONCAT ? s->n : 0;
+    bool    joined = s->local == SOFT_LOCAL_CONCAT && !own_apart(r, s);
+    int64_t w = x.shape[2], slots = s->rows * s->b, own = joined ? s->n : 0;
     Tensor  y = run_tensor3(r, DT_F32, s->h, slots + own, w);
 
     op_mix_blocks(r, s->perm, x, s->b, tensor_rows(y, 0, slots));
@@ -122,6 +129,10 @@ void soft_blocks_attend(Run *r, SoftBlocks *s)
     GroupAttend g = { .q = r->q, .k = s->k, .v = s->v, .scale = s->scale };
     GroupResult sorted, own;
 
+    if (own_apart(r, s)) {
+        g.more_k = r->k;
+        g.more_v = r->v;
+    }
     sorted_groups(r, s, &g);
     sorted = op_group_attend(r, &g);
     s->sorted_lse = sorted.lse;

@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MODE_FIXED, MODE_DYNAMIC };
 static const char *const modes[] = { "fixed", "dynamic", NULL };
@@ -237,9 +238,27 @@ static void show_spans(Run *r, const Spans *s)
     view_tensor(r, "cells_kept", VIEW_TENSOR, cells, "share of all cells", "head");
 }
 
+/* The sum of min(most, first + i), i < count. */
+static double sum_up_to(int64_t most, int64_t first, int64_t count)
+{
+    double rising = (double)max_i64(0, min_i64(most - first, count));
+
+    return rising * (double)first + rising * (rising - 1) / 2 +
+           ((double)count - rising) * (double)most;
+}
+
+/* Fixed spans grow with a row's place up to the reach, and so need no loop over the rows. */
 static double span_head_cells(const Spans *s, int64_t head)
 {
-    double sum = 0;
+    double  sum = 0;
+    int64_t far = tensor_i32(&s->reach)[head * s->rows];
+
+    if (s->rows == 1 && far < s->least)
+        return 0;
+    if (s->rows == 1)
+        return sum_up_to(far, s->at, s->n) +
+               (s->causal ? 0 : sum_up_to(far, s->m - s->n, s->n)) +
+               (s->least ? 0 : (double)s->n);
 
     for (int64_t i = 0; i < s->n; i++)
         sum += (double)row_cells(s, head, i);
@@ -344,16 +363,25 @@ static double span_at(const Spans *s, int64_t head, int64_t i)
     return s->z[head * s->rows + (s->rows > 1 ? i : 0)];
 }
 
-/* Fixed spans: log m is a function of the distance. */
+/* Fixed spans: log m is a function of the distance.  Beyond the reach, where it is not read, it is
+ * 0. */
 static Tensor log_masks(Run *r, const Spans *s)
 {
-    int64_t entries = s->n + s->m - 1;
+    int64_t entries = s->n + s->m - 1, own = s->m - 1 - s->at; /* own: the entry of distance 0 */
     Tensor  t = run_tensor2(r, DT_F32, s->h, entries);
 
-    for (int64_t x = 0; x < s->h * entries && !run_failed(r); x++) {
-        double m = mask_at(s, s->z[x / entries], distance_of(s->m, s->at, x % entries));
+    for (int64_t head = 0; head < s->h && !run_failed(r); head++) {
+        float *to = tensor_f32(&t) + head * entries;
 
-        tensor_f32(&t)[x] = m > 0 ? (float)log(m) : 0; /* never read: not in the pattern */
+        memset(to, 0, (size_t)entries * sizeof(*to));
+        for (int64_t far = 0; far <= tensor_i32(&s->reach)[head]; far++) {
+            double m = mask_at(s, s->z[head], far);
+
+            if (own - far >= 0)
+                to[own - far] = (float)log(m);
+            if (own + far < entries)
+                to[own + far] = (float)log(m);
+        }
     }
     return t;
 }
