@@ -143,7 +143,7 @@ static Cells range_cells(const Job *job, int64_t row)
 }
 
 /* Prefetches what row + ROWS_AHEAD reads beside its keys: its list, and its query or weights. */
-static void fetch_listed(const Job *job, int64_t row)
+static PREFETCHES void fetch_listed(const Job *job, int64_t row)
 {
     const Tensor *q = &job->in->q;
     int64_t       below = min_i64(row + ROWS_AHEAD, job->list_first + job->list_rows - 1);

@@ -274,7 +274,8 @@ static void take_list(const Job *job, Worker *w, int64_t head, int64_t row, cons
 }
 
 /* Prefetches the keys and values of a row below, where its cells move along with the row. */
-static void fetch_below(const Job *job, int64_t head, const int32_t *keys, int64_t count)
+static PREFETCHES void fetch_below(const Job *job, int64_t head, const int32_t *keys,
+                                   int64_t count)
 {
     const Tensor *k = &job->in->k, *v = &job->in->v;
     const float  *key = tensor_head(k, head, job->h), *value = tensor_head(v, head, job->h);

@@ -47,16 +47,20 @@ static inline double larger_or_nan(double most, double x)
     return x <= most || isnan(most) ? most : x;
 }
 
+/* For a function that only prefetches: gcc leaves out calls of one that is not inline, since it has
+ * no effect. */
+#define PREFETCHES inline __attribute__((always_inline))
+
 /* Prefetches x[0..count).  The hardware does not predict reads that alternate between several
  * streams, or that pause for arithmetic. */
-static inline void cpu_fetch(const float *x, int64_t count)
+static PREFETCHES void cpu_fetch(const float *x, int64_t count)
 {
     for (int64_t c = 0; c < count; c += LANES)
         __builtin_prefetch(x + c);
 }
 
 /* Prefetches data that is read once, without evicting data that is read again. */
-static inline void cpu_fetch_once(const void *x, int64_t bytes)
+static PREFETCHES void cpu_fetch_once(const void *x, int64_t bytes)
 {
     for (int64_t at = 0; at < bytes; at += LANES * (int64_t)sizeof(float))
         __builtin_prefetch((const char *)x + at, 0, 0);

@@ -258,7 +258,7 @@ static void map_row(const FeatureRows *f, int64_t head, int64_t i, float *y)
 }
 
 /* Prefetches row i, if there is one. */
-static void fetch_row(const FeatureRows *f, int64_t head, int64_t i)
+static PREFETCHES void fetch_row(const FeatureRows *f, int64_t head, int64_t i)
 {
     if (i < f->x->shape[1])
         cpu_fetch(tensor_row_f32(f->x, head, f->h, i), f->x->shape[2]);

@@ -63,14 +63,6 @@ static void pack_queries_item(void *context, int64_t item, int worker)
     job->kernel->scale(packed, job->d * TILE_KEYS, (float)(job->in->scale * LOG2_E), packed);
 }
 
-/* Prefetches rows [j, j + TILE_ROWS): scattered rows give too few reads at a time to hide the
- * latency of memory. */
-static void fetch_rows(const Job *job, const Tensor *t, int64_t head, int64_t j, int64_t width)
-{
-    for (int64_t r = 0; r < TILE_ROWS && j + r < job->m; r++)
-        cpu_fetch(tensor_row_f32(t, head, job->h, j + r), width);
-}
-
 /* Scores of keys [j, j + keys), at most STEP_KEYS, against a panel of queries. */
 static void score_keys(const Job *job, const Work *w, int64_t head, int64_t panel, int64_t j,
                        int64_t keys)
@@ -82,10 +74,6 @@ static void score_keys(const Job *job, const Work *w, int64_t head, int64_t pane
         const float *k = tensor_row_f32(&job->in->k, head, job->h, j + x);
         bool         whole = keys - x >= TILE_ROWS;
 
-        if (panel == 0) {
-            fetch_rows(job, &job->in->k, head, j + x + 2 * TILE_ROWS, job->d);
-            fetch_rows(job, &job->in->v, head, j + x, job->e);
-        }
         for (int64_t r = 0; r < keys - x && !whole; r++)
             memcpy(w->last + r * job->d, k + r * ldk, (size_t)job->d * sizeof(float));
         job->kernel->score(whole ? k : w->last, whole ? ldk : job->d, packed, job->d, NULL,

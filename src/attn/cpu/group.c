@@ -70,8 +70,8 @@ static void load_keys(const GroupJob *job, GroupWorker *w, const Part *p, int64_
     load_list(job, &job->g->key_at, p->head, p->keys + from, count, w->key_at);
 }
 
-static void fetch_rows(const Tensor *t, int64_t head, int64_t heads, const int32_t *rows,
-                       int64_t count)
+static PREFETCHES void fetch_rows(const Tensor *t, int64_t head, int64_t heads,
+                                  const int32_t *rows, int64_t count)
 {
     const float *x = tensor_head(t, head, heads);
 
@@ -80,7 +80,7 @@ static void fetch_rows(const Tensor *t, int64_t head, int64_t heads, const int32
 }
 
 /* Prefetches the keys and values of the panel that begins at key `from`, if there is one. */
-static void fetch_keys(const GroupJob *job, const Part *p, int64_t from)
+static PREFETCHES void fetch_keys(const GroupJob *job, const Part *p, int64_t from)
 {
     int64_t count = min_i64(TILE_KEYS, p->count - from);
 

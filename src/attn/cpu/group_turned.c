@@ -135,10 +135,8 @@ static void find_stretches(const TurnedJob *job, TurnedWorker *w, const TurnedPa
 /* ---- a step ------------------------------------------------------------------------ */
 
 /* TILE_ROWS rows from x on.  Values come while keys are scored, and the keys that follow, which
- * the next group often takes, while values are mixed.  gcc leaves out calls of a function that
- * only prefetches, for it has no effect, so it must be inline. */
-static inline __attribute__((always_inline)) void fetch_rows(const float *x, int64_t ld,
-                                                             int64_t count)
+ * the next group often takes, while values are mixed. */
+static PREFETCHES void fetch_rows(const float *x, int64_t ld, int64_t count)
 {
     for (int64_t r = 0; r < TILE_ROWS; r++)
         cpu_fetch(x + r * ld, count);

@@ -12,14 +12,6 @@
 
 #define ROWS 256 /* of one item of work */
 #define AHEAD 8  /* rows by which scattered ones are fetched beforehand */
-#define LINE 16  /* floats of a line of the cache */
-
-/* Begins to read a row of w floats. */
-static void fetch_row(const float *row, int64_t w)
-{
-    for (int64_t c = 0; c < w; c += LINE)
-        __builtin_prefetch(row + c);
-}
 
 static int64_t items(int64_t heads, int64_t rows)
 {
@@ -133,7 +125,7 @@ static void merge_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t x = s.first; x < s.end; x++) {
-        fetch_row(out + index[min_i64(x + AHEAD, s.end - 1)] * e, e);
+        cpu_fetch(out + index[min_i64(x + AHEAD, s.end - 1)] * e, e);
         merge_row(out + index[x] * e, z + index[x], from + x * e, lse[x], e);
     }
 }
@@ -186,7 +178,7 @@ static void sum_lists_item(void *context, int64_t item, int worker)
         int64_t at = in->start[row], next = in->start[row + 1];
 
         for (int64_t y = at + AHEAD; y < min_i64(next + AHEAD, end); y++)
-            fetch_row(x + in->entry[y] * in->x.stride[1], w);
+            cpu_fetch(x + in->entry[y] * in->x.stride[1], w);
         sum_list(in, x, in->entry + at, in->weight ? in->weight + at : NULL, next - at, w, to);
         if (in->share)
             kernel_at(0)->scale(to, w, in->share[row], to);
