@@ -17,7 +17,7 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
-#define ROWS_AHEAD 8           /* distance at which rows are prefetched */
+#define ROWS_AHEAD 32          /* distance at which rows are prefetched */
 #define PRODUCT_MOST (1 << 17) /* numbers of directions that stay in the second-level cache */
 
 typedef struct Job {
