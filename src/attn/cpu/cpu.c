@@ -27,7 +27,7 @@ const Ops *ops_cpu(void)
         .logit_attend = cpu_logit_attend,
         .dots64 = cpu_dots64,
         .product64 = cpu_product64,
-        .standardise = cpu_standardise,
+        .standardised_product = cpu_standardised_product,
         .largest_norm = cpu_largest_norm,
         .gelu = cpu_gelu,
         .argmax = cpu_argmax,

@@ -115,8 +115,7 @@ void cpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
 void cpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out);
 void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
-void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
-                     Tensor *y);
+void cpu_standardised_product(Run *r, const Standardised *in, const Tensor *w, Tensor *y);
 double cpu_largest_norm(Run *r, const Tensor *x);
 void cpu_gelu(Run *r, Tensor *x, const float *bias);
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);

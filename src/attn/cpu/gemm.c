@@ -16,6 +16,7 @@
 #define NARROW 64        /* columns of c, whose products have no copies */
 #define NARROW_ROWS 96   /* whole tiles */
 #define NARROW_PIECE 128 /* of the inner axis */
+#define ROWS_AHEAD 8     /* that are prefetched before they are standardised */
 #define ALONE (1 << 18)  /* multiply-adds: about ten microseconds */
 #define GEMM_ITEMS 16 /* in double, over all heads: few, as each block widens its factors again */
 
@@ -138,6 +139,54 @@ static void gemm_item(void *context, int64_t item, int worker)
         cpu_sgemm(a, b, min_i64(job->rows, job->c->shape[1] - first), job->c->shape[2],
               job->a->shape[job->ta ? 1 : 2], (float)job->alpha, (float)job->beta, c,
               job->c->stride[1]);
+}
+
+/* ---- rows standardised, and multiplied while they are in the caches --------------- */
+
+typedef struct StandardJob {
+    Job                 product; /* of z, `rows` at a time */
+    const Standardised *in;
+    Tensor              z;       /* [1,workers rows,inner] */
+} StandardJob;
+
+static void standardised_item(void *context, int64_t item, int worker)
+{
+    const StandardJob *job = context;
+    const Job         *p = &job->product;
+    const Tensor      *x = &job->in->x;
+    int64_t            first = item * p->rows, rows = min_i64(p->rows, p->c->shape[1] - first);
+    int64_t            inner = x->shape[2], ld = p->c->stride[1];
+    float             *z = tensor_f32(&job->z) + worker * p->rows * inner;
+    float             *c = tensor_f32(p->c) + first * ld;
+
+    if (cpu_cancelled(p->run))
+        return;
+    for (int64_t i = 0; i < rows; i++) {
+        if (first + i + ROWS_AHEAD < x->shape[1])
+            cpu_fetch(tensor_row_f32(x, 0, 1, first + i + ROWS_AHEAD), inner);
+        kernel_at(0)->standardise(tensor_row_f32(x, 0, 1, first + i), inner, job->in->eps,
+                                  job->in->gain, job->in->bias, z + i * inner);
+    }
+    if (is_narrow(p))
+        gemm_narrow(p, z, tensor_f32(p->b), rows, c);
+    else
+        cpu_sgemm((Matrix){ z, inner, false }, (Matrix){ tensor_f32(p->b), p->b->stride[1], false },
+                  rows, p->c->shape[2], inner, 1, 0, c, ld);
+}
+
+void cpu_standardised_product(Run *r, const Standardised *in, const Tensor *w, Tensor *y)
+{
+    ArenaMark   mark = arena_mark(r->arena);
+    StandardJob job = { .product = { .run = r, .b = w, .alpha = 1, .c = y }, .in = in };
+    int64_t     inner = in->x.shape[2], workers = threads_count(r->threads);
+
+    job.product.a = &job.z;
+    job.product.rows = is_narrow(&job.product) ? NARROW_ROWS : GEMM_ROWS;
+    job.z = tensor_of(DT_F32, 3, (int64_t[]){ 1, workers * job.product.rows, inner }, NULL);
+    job.z.data = cpu_scratch(r, tensor_count(&job.z), (int64_t)sizeof(float));
+    if (job.z.data && cpu_blas(r))
+        threads_run(r->threads, ceil_div(y->shape[1], job.product.rows), standardised_item, &job);
+    arena_release(r->arena, mark);
 }
 
 /* ---- c in double: tiles, so that f32 factors can be widened piece by piece ------ */

@@ -406,15 +406,13 @@ void cpu_softmax(Run *r, const SoftmaxRows *in)
     threads_run(r->threads, ceil_div(job.rows, job.each), softmax_item, &job);
 }
 
-/* Activations and norms of rows of features. */
+/* Activations of rows of features. */
 
 typedef struct Features {
-    Run          *run;
-    const Tensor *x;
-    Tensor       *y;          /* NULL: GELU of x in place; else x standardised */
-    double        eps;
-    const float  *gain, *bias;
-    int64_t       rows, width, each; /* each: rows of an item */
+    Run         *run;
+    Tensor      *x;
+    const float *bias;
+    int64_t      rows, width, each; /* each: rows of an item */
 } Features;
 
 static void features_item(void *context, int64_t item, int worker)
@@ -426,32 +424,18 @@ static void features_item(void *context, int64_t item, int worker)
     if (cpu_cancelled(job->run))
         return;
     for (int64_t at = first * job->width; at < end * job->width; at += job->width)
-        if (job->y)
-            kernel_at(0)->standardise(tensor_f32(job->x) + at, job->width, job->eps, job->gain,
-                                      job->bias, tensor_f32(job->y) + at);
-        else
-            kernel_at(0)->gelu(tensor_f32(job->x) + at, job->bias, job->width);
-}
-
-static void run_features(Features job)
-{
-    job.width = job.x->shape[job.x->rank - 1];
-    if (!tensor_count(job.x))
-        return;
-    job.rows = tensor_count(job.x) / job.width;
-    job.each = job.width < PIECE ? PIECE / job.width : 1;
-    threads_run(job.run->threads, ceil_div(job.rows, job.each), features_item, &job);
+        kernel_at(0)->gelu(tensor_f32(job->x) + at, job->bias, job->width);
 }
 
 void cpu_gelu(Run *r, Tensor *x, const float *bias)
 {
-    run_features((Features){ .run = r, .x = x, .bias = bias });
-}
+    Features job = { .run = r, .x = x, .bias = bias, .width = x->shape[x->rank - 1] };
 
-void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
-                     Tensor *y)
-{
-    run_features((Features){ .run = r, .x = x, .y = y, .eps = eps, .gain = gain, .bias = bias });
+    if (!tensor_count(x))
+        return;
+    job.rows = tensor_count(x) / job.width;
+    job.each = job.width < PIECE ? PIECE / job.width : 1;
+    threads_run(r->threads, ceil_div(job.rows, job.each), features_item, &job);
 }
 
 #define NORM_ROWS 8 /* whose squares are summed at once */

@@ -364,12 +364,13 @@ void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y)
     op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
 }
 
-Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias)
+Tensor op_standardised_product(Run *r, const Standardised *in, Tensor w, FlopClass charge)
 {
-    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
+    Tensor y = run_tensor3(r, DT_F32, in->x.shape[0], in->x.shape[1], w.shape[2]);
 
-    DISPATCH(r, standardise, &x, eps, gain, bias, &y);
-    op_traffic(r, bytes_of(x), bytes_of(y));
+    DISPATCH(r, standardised_product, in, &w, &y);
+    op_charge(r, charge, 2 * (double)tensor_count(&y) * (double)w.shape[1]);
+    op_traffic(r, bytes_of(in->x) + bytes_of(w), bytes_of(y));
     return y;
 }
 

@@ -378,9 +378,15 @@ Tensor op_dots64(Run *r, Tensor x, Tensor w);
 /* y f64 [1,n,R] = x f64 [1,n,d] w f64 [1,d,R], each sum in index order and beginning with
  * bias[R] (NULL: 0).  Charges no FLOPs: callers tile. */
 void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y);
-/* f32 [1,n,c] of x f32 [1,n,c]: (x - mean) / sqrt(variance + eps) * gain + bias of every row, in
- * double and rounded at the end; gain, bias f32 [c] or NULL.  Charges no FLOPs. */
-Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias);
+/* (x - mean) / sqrt(variance + eps) * gain + bias of every row of x f32 [1,n,c], in double and
+ * rounded at the end; gain, bias f32 [c] or NULL. */
+typedef struct Standardised {
+    Tensor       x;
+    double       eps;
+    const float *gain, *bias;
+} Standardised;
+/* f32 [1,n,R]: these rows times w f32 [1,c,R]. */
+Tensor op_standardised_product(Run *r, const Standardised *in, Tensor w, FlopClass charge);
 /* The largest length of a row of x f32 [h',n,d]; NaN stays.  Charges no FLOPs: bounds on
  * rounding ask it. */
 double op_largest_norm(Run *r, Tensor x);
@@ -530,8 +536,7 @@ struct Ops {
     void (*logit_attend)(Run *r, const LogitAttend *in, LogitResult *out);
     void (*dots64)(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
     void (*product64)(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
-    void (*standardise)(Run *r, const Tensor *x, double eps, const float *gain,
-                        const float *bias, Tensor *y);
+    void (*standardised_product)(Run *r, const Standardised *in, const Tensor *w, Tensor *y);
     double (*largest_norm)(Run *r, const Tensor *x);
     void (*gelu)(Run *r, Tensor *x, const float *bias);
     void (*argmax)(Run *r, const Tensor *x, bool with_negative, Tensor *index);

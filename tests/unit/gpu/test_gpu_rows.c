@@ -65,28 +65,56 @@ TEST(normalise)
         }
 }
 
-/* gain and bias lie outside of the arena. */
-TEST(standardise_and_gelu)
+static void fill_gain_and_bias(float *gain, float *bias)
+{
+    for (int c = 0; c < 4096; c++) {
+        gain[c] = 1 + (float)(c % 7) * 0.1f;
+        bias[c] = (float)(c % 5) - 2;
+    }
+}
+
+/* bias lies outside of the arena. */
+TEST(gelu)
 {
     static float gain[4096], bias[4096];
 
-    for (int c = 0; c < 4096; c++) {
-        gain[c] = 1 + (float)c * 0.01f;
-        bias[c] = (float)(c % 5) - 2;
-    }
+    fill_gain_and_bias(gain, bias);
     for (size_t s = 0; s < SHAPES; s++)
-        for (int which = 0; which < 4; which++) {
+        for (int which = 0; which < 4; which += 2) {
             GpuFixture   f = gpu_fixture_new(1, 3);
             Tensor       x = fixture_normal(&f.gpu, 1, shapes[s][1], shapes[s][2], 4);
             Tensor       y[2] = { copy_of(&f, &x), copy_of(&f, &x) };
-            const float *g = which & 1 ? gain : NULL, *b = which & 2 ? bias : NULL;
+            const float *b = which & 2 ? bias : NULL;
 
             cpu_gelu(f.cpu.run, &y[0], b);
             gpu_gelu(f.gpu.run, &y[1], b);
             CHECK_BELOW(gpu_difference(&y[1], &y[0]), 1e-6, "gelu %d", which);
-            cpu_standardise(f.cpu.run, &x, 1e-5, g, b, &y[0]);
-            gpu_standardise(f.gpu.run, &x, 1e-5, g, b, &y[1]);
-            CHECK_BELOW(gpu_difference(&y[1], &y[0]), 1e-6, "standardise %d", which);
+            gpu_fixture_free(&f);
+        }
+}
+
+/* gain and bias lie outside of the arena.  Columns: of one tile, and of more than one. */
+TEST(standardised_product)
+{
+    static float gain[4096], bias[4096];
+
+    fill_gain_and_bias(gain, bias);
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int which = 0; which < 8; which++) {
+            GpuFixture   f = gpu_fixture_new(1, 3);
+            int64_t      n = shapes[s][0] * shapes[s][1], d = shapes[s][2];
+            int64_t      cols = which & 4 ? 70 : 9;
+            Tensor       w = fixture_normal(&f.gpu, 1, d, cols, 1);
+            Tensor       y[2] = { fixture_tensor(&f.gpu, DT_F32, 1, n, cols),
+                                  fixture_tensor(&f.gpu, DT_F32, 1, n, cols) };
+            Standardised in = { .x = fixture_normal(&f.gpu, 1, n, d, 4), .eps = 1e-5,
+                                .gain = which & 1 ? gain : NULL, .bias = which & 2 ? bias : NULL };
+
+            for (int64_t c = 0; c < d * cols; c++)
+                tensor_f32(&w)[c] /= sqrtf((float)d);
+            cpu_standardised_product(f.cpu.run, &in, &w, &y[0]);
+            gpu_standardised_product(f.gpu.run, &in, &w, &y[1]);
+            CHECK_BELOW(gpu_difference(&y[1], &y[0]), 1e-5, "standardised product %d", which);
             gpu_fixture_free(&f);
         }
 }

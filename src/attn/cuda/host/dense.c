@@ -177,11 +177,16 @@ static void normalise(Run *r, const Tensor *x, NormaliseCall call, const float *
     GPU_OP(r, mark, "normalise", normalise, &call);
 }
 
-void gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
-                     Tensor *y)
+void gpu_standardised_product(Run *r, const Standardised *in, const Tensor *w, Tensor *y)
 {
-    normalise(r, x, (NormaliseCall){ .centre = true, .length = LENGTH_ROOT_MEAN, .eps = eps },
-              gain, bias, y);
+    ArenaMark     mark = arena_mark(r->arena);
+    NormaliseCall call = { .centre = true, .length = LENGTH_ROOT_MEAN, .eps = in->eps };
+    Tensor        z = tensor_of(DT_F32, 3, in->x.shape, gpu_scratch(r, tensor_count(&in->x),
+                                                                    (int64_t)sizeof(float)));
+
+    normalise(r, &in->x, call, in->gain, in->bias, &z);
+    gpu_gemm(r, &z, false, w, false, 1, 0, y);
+    arena_release(r->arena, mark);
 }
 
 void gpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y)

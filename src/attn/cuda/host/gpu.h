@@ -137,7 +137,7 @@ RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells);
     OP(rounded_attend) OP(logit_attend) OP(key_usage) OP(features) OP(linear_attend)          \
     OP(lambda_content) OP(lambda_apply) OP(entries) OP(turn_pairs) OP(tap_sums) OP(gather)    \
     OP(scatter) OP(merge_rows) OP(sum_lists) OP(pool_windows) OP(pair_dots)                   \
-    OP(best_columns) OP(softmax) OP(standardise) OP(standardise64) OP(normalise)              \
+    OP(best_columns) OP(softmax) OP(standardised_product) OP(standardise64) OP(normalise)     \
     OP(normalise64) OP(unit_rows) OP(largest_norm) OP(gelu) OP(sinkhorn) OP(argmax)           \
     OP(best_rows) OP(bit_sums) OP(codes) OP(member_sums) OP(nearest) OP(nearest_codes)        \
     OP(sort) OP(tally) OP(top_k) OP(gemm) OP(gemm_long) OP(pinv) OP(dots64) OP(product64)     \

@@ -74,7 +74,7 @@ static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s);
 static bool float_will_do(Run *r, const Network *net, double longest);
 static double longest_standardised(Run *r, Tensor gain, Tensor bias);
 static double longest_column(Run *r, Tensor w);
-static Tensor quick_network(Run *r, const Network *net, Tensor z);
+static Tensor quick_network(Run *r, const Network *net, const Standardised *z);
 static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s);
 static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens);
 static Tensor image_convolved(Run *r, ImageGrid grid, const char *name, Tensor given, Tensor z,
@@ -307,7 +307,7 @@ static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s)
     if (run_failed(r))
         return x;
     if (float_will_do(r, &net, longest_standardised(r, gain, bias)))
-        a = quick_network(r, &net, op_standardise(r, x, LAYER_EPS, gain.data, bias.data));
+        a = quick_network(r, &net, &(Standardised){ x, LAYER_EPS, gain.data, bias.data });
     else
         a = dense_turned(r, network(r, &net, normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, x)));
     op_softmax(r, a);
@@ -347,13 +347,12 @@ static double longest_column(Run *r, Tensor w)
 }
 
 /* The same in float; f64 [1,out,n], turned. */
-static Tensor quick_network(Run *r, const Network *net, Tensor z)
+static Tensor quick_network(Run *r, const Network *net, const Standardised *z)
 {
-    int64_t n = z.shape[1], out = net->out;
-    Tensor  hidden = run_tensor3(r, DT_F32, 1, n, net->hidden);
+    int64_t n = z->x.shape[1], out = net->out;
+    Tensor  hidden = op_standardised_product(r, z, net->w1, FLOP_OVERHEAD);
     Tensor  y = run_tensor3(r, DT_F32, 1, n, out), turned = run_tensor3(r, DT_F64, 1, out, n);
 
-    op_gemm(r, z, false, net->w1, false, 1, 0, hidden, FLOP_OVERHEAD);
     op_gelu(r, hidden, net->b1.data);
     op_gemm(r, hidden, false, net->w2, false, 1, 0, y, FLOP_OVERHEAD);
     if (net->b2.data)
