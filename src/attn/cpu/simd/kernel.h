@@ -75,6 +75,11 @@ typedef struct Kernel {
     /* y[i] = ln 2^max[i] sum[i], rounded once from double; -inf where max is -inf and sum 0, no
      * key; where max is -inf and sum NaN, NaN. */
     void (*log_sums)(const float *max, const float *sum, int64_t count, float *y);
+    /* Joins with softmaxes of log-sum-exp lse[i], whose rows are out, those of other keys, whose
+     * unscaled rows are acc: kept[i] out + added[i] acc is the row of all keys, lse[i] theirs.  No
+     * other key: max -inf and sum 0. */
+    void (*join)(const float *max, const float *sum, int64_t count, float *lse, float *kept,
+                 float *added);
     /* acc[r][0..e) = factor[r] * acc[r] + sum_j w[r][j] v[j] for TILE_ROWS rows. */
     void (*mix)(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys, int64_t e,
                 const float *factor, float *acc, int64_t lda);

@@ -708,6 +708,7 @@ const Kernel KERNEL = {
     .softmax = tile_softmax,
     .shares = rows_shares,
     .log_sums = array_log_sums,
+    .join = array_join,
     .mix = tile_mix,
     .mix_turned = tile_mix_turned,
     .product = small_product,

@@ -582,15 +582,24 @@ INLINE Wide wide_log(Wide x)
     return 2 * z * sum + ((Wide)k - ROUNDER) * 0.6931471805599453;
 }
 
-/* ln of 2^max sum.  sum is NaN, 0 beside a max of -inf, or a normal number. */
-INLINE void wide_log_sum(const float *max, const float *sum, float *y)
+INLINE Wide wide_where(Whole which, Wide a, Wide b)
 {
-    Wide  total = wide_from(sum), one = (Wide){ 0 } + 1;
-    Whole known = total > 0;
-    Wide  log = wide_log((Wide)(((Whole)total & known) | ((Whole)one & ~known)));
+    return (Wide)(((Whole)a & which) | ((Whole)b & ~which));
+}
 
-    log += (Wide)((Whole)total & ~known); /* 0, or NaN */
-    wide_narrow(y, wide_from(max) * 0.6931471805599453 + log);
+/* ln of 2^max sum.  sum is NaN, 0 beside a max of -inf, or a normal number. */
+INLINE Wide wide_log_sum(Wide max, Wide sum)
+{
+    Whole known = sum > 0;
+    Wide  log = wide_log(wide_where(known, sum, (Wide){ 0 } + 1));
+
+    log += (Wide)((Whole)sum & ~known); /* 0, or NaN */
+    return max * 0.6931471805599453 + log;
+}
+
+INLINE void narrow_log_sum(const float *max, const float *sum, float *y)
+{
+    wide_narrow(y, wide_log_sum(wide_from(max), wide_from(sum)));
 }
 
 static TARGET void array_log_sums(const float *max, const float *sum, int64_t count, float *y)
@@ -599,25 +608,67 @@ static TARGET void array_log_sums(const float *max, const float *sum, int64_t co
     int64_t i = 0;
 
     for (; i + WIDE <= count; i += WIDE)
-        wide_log_sum(max + i, sum + i, y + i);
+        narrow_log_sum(max + i, sum + i, y + i);
     for (int64_t x = i; x < count; x++) {
         tail[0][x - i] = max[x];
         tail[1][x - i] = sum[x];
     }
     if (i < count)
-        wide_log_sum(tail[0], tail[1], tail[2]);
+        narrow_log_sum(tail[0], tail[1], tail[2]);
     for (int64_t x = i; x < count; x++)
         y[x] = tail[2][x - i];
+}
+
+#define EXP_LEAST (-700.0) /* its exponential is 0 in float, and a normal number in double */
+
+/* e^(x - high), x at most high; NaN stays. */
+INLINE Wide wide_below(Wide x, Wide high)
+{
+    Wide least = (Wide){ 0 } + EXP_LEAST, off = x - high;
+
+    return wide_exp(wide_where(off < least, least, off));
+}
+
+/* Kernel.join of WIDE rows.  Where max is -inf and sum 0 there is no new key. */
+INLINE void wide_join(const float *max, const float *sum, float *lse, float *kept, float *added)
+{
+    Wide  zero = { 0 }, one = zero + 1, own = wide_from(sum), old = wide_from(lse);
+    Wide  more = wide_log_sum(wide_from(max), own), high = wide_where(old > more, old, more);
+    Whole none = (own == zero) & (more < -DBL_MAX);
+    Wide  before = wide_below(old, high), after = wide_below(more, high);
+    Wide  total = before + after;
+
+    high += wide_log(total) + (total - total); /* the logarithm of NaN is a number */
+    wide_narrow(lse, wide_where(none, old, high));
+    wide_narrow(kept, wide_where(none, one, before / total));
+    wide_narrow(added, wide_where(none, zero, after / total / wide_where(none, one, own)));
+}
+
+static TARGET void array_join(const float *max, const float *sum, int64_t count, float *lse,
+                              float *kept, float *added)
+{
+    float   tail[5][WIDE] = { { 0 } };
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE)
+        wide_join(max + i, sum + i, lse + i, kept + i, added + i);
+    for (int64_t x = i; x < count; x++) {
+        tail[0][x - i] = max[x];
+        tail[1][x - i] = sum[x];
+        tail[2][x - i] = lse[x];
+    }
+    if (i < count)
+        wide_join(tail[0], tail[1], tail[2], tail[3], tail[4]);
+    for (int64_t x = i; x < count; x++) {
+        lse[x] = tail[2][x - i];
+        kept[x] = tail[3][x - i];
+        added[x] = tail[4][x - i];
+    }
 }
 
 INLINE Wide wide_size(Wide x)
 {
     return (Wide)((Whole)x & INT64_MAX);
-}
-
-INLINE Wide wide_where(Whole which, Wide a, Wide b)
-{
-    return (Wide)(((Whole)a & which) | ((Whole)b & ~which));
 }
 
 static TARGET void array_sigmoid64(double *x, int64_t count)
