@@ -530,7 +530,7 @@ static TARGET void tokens_recur(const float *const fq[], const float *const fk[]
         strips_recur(fq + i, fk + i, v + i * e, f, e, 1, state, out + i * e);
 }
 
-static TARGET uint64_t keys_equal(const int32_t *x, int32_t value)
+INLINE uint64_t panel_equal(const int32_t *x, int32_t value)
 {
     uint64_t bits = 0;
 
@@ -539,13 +539,65 @@ static TARGET uint64_t keys_equal(const int32_t *x, int32_t value)
     return bits;
 }
 
-static TARGET uint64_t keys_at_most(const int32_t *x, int32_t value)
+INLINE uint64_t panel_at_most(const int32_t *x, int64_t value)
 {
+    int32_t  high = (int32_t)(value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : value);
     uint64_t bits = 0;
 
     for (int j = 0; j < TILE_KEYS; j += WIDTH)
-        bits |= bits_at_most(x + j, value) << j;
+        bits |= bits_at_most(x + j, high) << j;
     return bits;
+}
+
+static TARGET void keys_equal(const int32_t *x, const int32_t *own, int64_t rows, uint64_t *bits)
+{
+    for (int64_t r = 0; r < rows; r++)
+        bits[r] = panel_equal(x, own[r]);
+}
+
+static TARGET void keys_at_most(const int32_t *x, const int32_t *own, int64_t rows, uint64_t *bits)
+{
+    for (int64_t r = 0; r < rows; r++)
+        bits[r] = panel_at_most(x, own[r]);
+}
+
+INLINE uint64_t window_bits(const int32_t *place, int64_t first, int64_t last)
+{
+    return panel_at_most(place, last) & ~panel_at_most(place, first - 1);
+}
+
+/* The keys, out of `keep`, that row r meets in list x. */
+INLINE uint64_t met_bits(const Meeting *m, int64_t x, int64_t r, uint64_t keep)
+{
+    const int32_t *place = m->place + x * m->ldk;
+    int64_t        own = m->own_place[x * m->ldr + r];
+    int64_t        first = own - m->before, last = own + m->after;
+    uint64_t       seen;
+
+    if (m->tag)
+        keep &= panel_equal(m->tag + x * m->ldk, m->own_tag[x * m->ldr + r]);
+    if (!keep)
+        return 0;
+    seen = window_bits(place, first, last);
+    if (m->ring)
+        seen |= window_bits(place, first - m->ring, last - m->ring) |
+                window_bits(place, first + m->ring, last + m->ring);
+    return keep & seen;
+}
+
+static TARGET void keys_meet(const Meeting *m, uint64_t times[][TIMES_DIGITS])
+{
+    for (int64_t r = 0; r < m->rows; r++)
+        for (int64_t x = 0; x < m->lists && m->keep[r]; x++) {
+            uint64_t carry = met_bits(m, x, r, m->keep[r]);
+
+            for (uint64_t *digit = times[r]; carry; digit++) {
+                uint64_t both = *digit & carry;
+
+                *digit ^= carry;
+                carry = both;
+            }
+        }
 }
 
 static TARGET uint64_t scores_at_least(const float *s, const float *limit)
@@ -761,6 +813,7 @@ const Kernel KERNEL = {
     .dot_double = array_dot_double,
     .equal = keys_equal,
     .at_most = keys_at_most,
+    .meet = keys_meet,
     .dots64 = rows_dots64,
     .product64 = rows_product64,
     .gelu = array_gelu,
