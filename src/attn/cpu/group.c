@@ -19,17 +19,28 @@
 
 #define GROUP_BLOCK 96
 #define STEP_KEYS (STEP_PANELS * TILE_KEYS)
+#define RUN_PARTS 16 /* most neighbouring blocks of an item: they share keys */
+#define ITEMS 16     /* at least so many for each thread */
 #define FEW_TIMES 64 /* visits whose logarithms are kept */
+
+/* The keys whose panel and values are in a slot. */
+typedef struct Held {
+    const int32_t *keys;
+    int64_t        count, head; /* count 0: none */
+} Held;
 
 typedef struct GroupWorker {
     Block    block;
+    /* A ring of slots: panel x of a step is in slot base + x. */
+    Held     held[STEP_PANELS];
+    int64_t  base;
     float   *panels;   /* [STEP_PANELS][d][TILE_KEYS] */
     float   *values;   /* [STEP_KEYS][e] */
-    int32_t *key_tag, *key_at;     /* [STEP_KEYS] of this step's keys */
+    int32_t *key_tag, *key_at;     /* [STEP_KEYS] of the keys in the slots */
     int32_t *query_tag, *query_at; /* [GROUP_BLOCK] of this block's rows */
     int32_t *query_last; /* [GROUP_BLOCK] the last position that causality allows */
     bool    *others;   /* [GROUP_BLOCK] the row keeps a key other than itself */
-    int32_t *met_tag, *met_chunk; /* [lists][STEP_KEYS] of this step's keys, for visits */
+    int32_t *met_tag, *met_chunk; /* [lists][STEP_KEYS] of the keys in the slots */
     int32_t *own_tag, *own_chunk; /* [lists][GROUP_BLOCK] of this block's rows */
     uint64_t *keep, *self; /* [STEP_PANELS][GROUP_BLOCK] cells that stay; keys that are the row */
     uint64_t *bits;    /* [GROUP_BLOCK] */
@@ -41,6 +52,7 @@ typedef struct GroupJob {
     GroupResult       *out;
     int64_t            h, d, e;
     int64_t            blocks;   /* most blocks of a group */
+    int64_t            parts, run_parts; /* in all, and of an item */
     bool               tags, skips, rules; /* tags, skips or any rule can remove cells */
     bool               changed;  /* scores can be altered */
     bool               self;     /* keys that are the row are not as others */
@@ -67,12 +79,10 @@ static void load_list(const GroupJob *job, const Tensor *list, int64_t head, con
         to[x] = from ? from[rows[x]] : 0;
 }
 
-/* Tags and positions of keys [from, from + count) of the group. */
-static void load_keys(const GroupJob *job, GroupWorker *w, const Part *p, int64_t from,
-                      int64_t count)
+/* The slot of panel x of the step. */
+static int64_t slot_of(const GroupWorker *w, int64_t x)
 {
-    load_list(job, &job->g->key_tag, p->head, p->keys + from, count, w->key_tag);
-    load_list(job, &job->g->key_at, p->head, p->keys + from, count, w->key_at);
+    return (w->base + x) & (STEP_PANELS - 1);
 }
 
 static const int32_t *visit_list(const GroupJob *job, const Tensor *t, int64_t head, int64_t list)
@@ -95,6 +105,18 @@ static void load_visits(const GroupJob *job, const Part *p, const int32_t *at, i
             to_tag[j] = tag ? tag[at[j]] : 0;
         }
     }
+}
+
+/* Tags, positions and visits of keys [from, from + count) of the group, panel x of the step. */
+static void load_keys(const GroupJob *job, GroupWorker *w, const Part *p, int64_t x, int64_t from,
+                      int64_t count)
+{
+    int64_t at = slot_of(w, x) * TILE_KEYS;
+
+    load_list(job, &job->g->key_tag, p->head, p->keys + from, count, w->key_tag + at);
+    load_list(job, &job->g->key_at, p->head, p->keys + from, count, w->key_at + at);
+    if (job->lists)
+        load_visits(job, p, w->key_at + at, count, STEP_KEYS, w->met_tag + at, w->met_chunk + at);
 }
 
 static PREFETCHES void fetch_rows(const Tensor *t, int64_t head, int64_t heads,
@@ -121,7 +143,6 @@ static void load_queries(const GroupJob *job, GroupWorker *w, const Part *p)
 
     block_begin(&w->block, p->rows);
     fetch_rows(&job->g->q, p->head, job->h, p->queries, p->rows);
-    fetch_keys(job, p, 0);
     for (int64_t i = 0; i < p->rows; i++)
         block_query(&w->block, i, q + p->queries[i] * job->g->q.stride[1], job->g->scale);
     load_list(job, &job->g->query_tag, p->head, p->queries, p->rows, w->query_tag);
@@ -166,7 +187,7 @@ static void mask_panel(const GroupJob *job, GroupWorker *w, const Part *p, int64
 {
     const Kernel *kernel = w->block.kernel;
     uint64_t     *keep = w->keep + x * GROUP_BLOCK, real = real_bits(count);
-    int64_t       at = x * TILE_KEYS;
+    int64_t       at = slot_of(w, x) * TILE_KEYS;
 
     for (int64_t i = 0; i < GROUP_BLOCK; i++)
         keep[i] = i < p->rows ? real : 0;
@@ -201,7 +222,8 @@ static void find_others(const GroupJob *job, GroupWorker *w, const Part *p)
     for (int64_t from = 0; from < p->count && p->count > STEP_KEYS; from += TILE_KEYS) {
         int64_t count = min_i64(TILE_KEYS, p->count - from);
 
-        load_keys(job, w, p, from, count);
+        w->held[slot_of(w, 0)].count = 0;
+        load_keys(job, w, p, 0, from, count);
         mask_panel(job, w, p, 0, from, count);
         note_others(w, p, 0);
     }
@@ -241,7 +263,7 @@ static void count_visits(const GroupJob *job, const GroupWorker *w, int64_t row,
                          uint64_t times[TILE_ROWS][TIMES_DIGITS])
 {
     const Visits *v = job->g->visits;
-    int64_t       lists = job->lists, at = x * TILE_KEYS;
+    int64_t       lists = job->lists, at = slot_of(w, x) * TILE_KEYS;
     Meeting       m = { .lists = v->cross ? 1 : lists, .rows = TILE_ROWS, .ldk = STEP_KEYS,
                         .ldr = GROUP_BLOCK, .before = v->before, .after = v->after,
                         .ring = v->ring, .keep = w->keep + x * GROUP_BLOCK + row };
@@ -299,54 +321,131 @@ static void change_tile(const GroupJob *job, const GroupWorker *w, const Part *p
 
 /* ---- steps ------------------------------------------------------------------ */
 
+static bool holds(const GroupWorker *w, int64_t slot, const Part *p, int64_t from, int64_t count)
+{
+    const Held *held = &w->held[slot];
+
+    return held->count == count && held->head == p->head &&
+           !memcmp(held->keys, p->keys + from, (size_t)count * sizeof(*held->keys));
+}
+
+/* Chooses the slots of the step: neighbouring groups often share panels, the last of one being the
+ * first of the next, and blocks of a group share all. */
+static void choose_slots(GroupWorker *w, const Part *p, int64_t from, int64_t count)
+{
+    int64_t first = min_i64(TILE_KEYS, count);
+
+    w->base = 0;
+    while (w->base < STEP_PANELS && !holds(w, w->base, p, from, first))
+        w->base++;
+    w->base &= STEP_PANELS - 1;
+}
+
+/* Takes panel x of the step, but for keys and values; whether it was not held. */
+static bool take_panel(const GroupJob *job, GroupWorker *w, const Part *p, int64_t x, int64_t from,
+                       int64_t count)
+{
+    int64_t slot = slot_of(w, x);
+
+    if (holds(w, slot, p, from, count))
+        return false;
+    w->held[slot] = (Held){ p->keys + from, count, p->head };
+    load_keys(job, w, p, x, from, count);
+    return true;
+}
+
 static void gather_panel(const GroupJob *job, GroupWorker *w, const Part *p, int64_t x, int64_t at,
                          int64_t count)
 {
     const Tensor *k = &job->g->k, *v = &job->g->v;
     const float  *values = tensor_head(v, p->head, job->h);
+    int64_t       slot = slot_of(w, x);
 
     pack_rows(tensor_head(k, p->head, job->h), k->stride[1], p->keys + at, count, job->d,
-              w->panels + x * job->d * TILE_KEYS);
+              w->panels + slot * job->d * TILE_KEYS);
     for (int64_t j = 0; j < count; j++)
-        memcpy(w->values + (x * TILE_KEYS + j) * job->e, values + p->keys[at + j] * v->stride[1],
+        memcpy(w->values + (slot * TILE_KEYS + j) * job->e, values + p->keys[at + j] * v->stride[1],
                (size_t)job->e * sizeof(float));
 }
 
-/* Keys [from, from + count) of the group, at most STEP_KEYS. */
-static void take_step(const GroupJob *job, GroupWorker *w, const Part *p, int64_t from,
-                      int64_t count)
+/* Scores of all rows and panel x of the step. */
+static void score_panel(const GroupJob *job, GroupWorker *w, const Part *p, int64_t x,
+                        int64_t count)
 {
-    Block *block = &w->block;
+    const float *panel = w->panels + slot_of(w, x) * job->d * TILE_KEYS;
+    bool         masked = job->rules || count < TILE_KEYS;
 
-    load_keys(job, w, p, from, count);
-    if (job->lists)
-        load_visits(job, p, w->key_at, count, STEP_KEYS, w->met_tag, w->met_chunk);
+    for (int64_t g = 0; g < w->block.groups; g++) {
+        const uint64_t *keep = masked ? w->keep + x * GROUP_BLOCK + g * TILE_ROWS : NULL;
+        float          *tile;
+
+        if (keep && !any_kept(keep))
+            continue;
+        tile = block_score(&w->block, g, w->base + x, panel, count, keep);
+        if (job->changed)
+            change_tile(job, w, p, g * TILE_ROWS, x, tile);
+    }
+}
+
+/* Where the first panel of the part's first step begins that no slot holds, or its end. */
+static int64_t first_missing(const GroupWorker *w, const Part *p)
+{
+    int64_t from = 0;
+
+    for (int64_t slot = 0; slot < STEP_PANELS && from < p->count; slot++)
+        if (holds(w, slot, p, from, min_i64(TILE_KEYS, p->count - from))) {
+            from += TILE_KEYS;
+            slot = -1;
+        }
+    return from;
+}
+
+/* Prefetches piece x of `pieces` of what the part, which comes next, begins with. */
+static PREFETCHES void fetch_piece(const GroupJob *job, const Part *p, int64_t missing, int64_t x,
+                                   int64_t pieces)
+{
+    int64_t rows = ceil_div(p->rows, pieces), keys = ceil_div(TILE_KEYS, pieces);
+    int64_t first = min_i64(p->rows, x * rows), at = min_i64(p->count, missing + x * keys);
+
+    fetch_rows(&job->g->q, p->head, job->h, p->queries + first, min_i64(rows, p->rows - first));
+    fetch_rows(&job->g->k, p->head, job->h, p->keys + at, min_i64(keys, p->count - at));
+    fetch_rows(&job->g->v, p->head, job->h, p->keys + at, min_i64(keys, p->count - at));
+}
+
+/* Keys [from, from + count) of the group, at most STEP_KEYS.  The last step prefetches `next`. */
+static void take_step(const GroupJob *job, GroupWorker *w, const Part *p, int64_t from,
+                      int64_t count, const Part *next)
+{
+    Block  *block = &w->block;
+    int64_t missing;
+    bool   fresh[STEP_PANELS + 1] = { false };
+
+    choose_slots(w, p, from, count);
+    for (int64_t x = 0; x * TILE_KEYS < count; x++)
+        fresh[x] = take_panel(job, w, p, x, from + x * TILE_KEYS,
+                              min_i64(TILE_KEYS, count - x * TILE_KEYS));
     make_masks(job, w, p, from, count);
     for (int64_t x = 0; x * TILE_KEYS < count; x++) {
         int64_t at = from + x * TILE_KEYS, keys = min_i64(TILE_KEYS, count - x * TILE_KEYS);
-        bool    masked = job->rules || keys < TILE_KEYS;
 
-        gather_panel(job, w, p, x, at, keys);
-        fetch_keys(job, p, at + keys);
-        for (int64_t g = 0; g < block->groups; g++) {
-            const uint64_t *keep = masked ? w->keep + x * GROUP_BLOCK + g * TILE_ROWS : NULL;
-            float          *tile;
-
-            if (keep && !any_kept(keep))
-                continue;
-            tile = block_score(block, g, x, w->panels + x * job->d * TILE_KEYS, keys, keep);
-            if (job->changed)
-                change_tile(job, w, p, g * TILE_ROWS, x, tile);
-        }
+        if (fresh[x])
+            gather_panel(job, w, p, x, at, keys);
+        if (fresh[x + 1])
+            fetch_keys(job, p, at + keys);
+        score_panel(job, w, p, x, keys);
     }
-    for (int64_t g = 0; g < block->groups; g++)
+    missing = next ? first_missing(w, next) : 0;
+    for (int64_t g = 0; g < block->groups; g++) {
+        if (next)
+            fetch_piece(job, next, missing, g, block->groups);
         if (block->slots[g] > 0) {
             block_soften(block, g, job->changed);
             block_mix(block, g, w->values, job->e);
         }
+    }
 }
 
-static void attend_part(const GroupJob *job, GroupWorker *w, const Part *p)
+static void attend_part(const GroupJob *job, GroupWorker *w, const Part *p, const Part *next)
 {
     int64_t total = job->out->out.shape[1];
     float  *out = tensor_f32(&job->out->out) + (p->head * total + p->first) * job->e;
@@ -357,7 +456,8 @@ static void attend_part(const GroupJob *job, GroupWorker *w, const Part *p)
     if (job->g->self_last)
         find_others(job, w, p);
     for (int64_t from = 0; from < p->count; from += STEP_KEYS)
-        take_step(job, w, p, from, min_i64(STEP_KEYS, p->count - from));
+        take_step(job, w, p, from, min_i64(STEP_KEYS, p->count - from),
+                  from + STEP_KEYS < p->count ? NULL : next);
     block_end(&w->block, p->rows);
     for (int64_t i = 0; i < p->rows; i++) {
         int64_t at = job->g->placed ? p->queries[i] - p->first : i;
@@ -366,26 +466,46 @@ static void attend_part(const GroupJob *job, GroupWorker *w, const Part *p)
     }
 }
 
-static void group_item(void *context, int64_t item, int worker)
+/* The part `index` of the job; false: it has no rows. */
+static bool part_of(const GroupJob *job, int64_t index, Part *p)
 {
-    GroupJob               *job = context;
     const GroupAttend *g = job->g;
-    int64_t            head = item / (g->groups * job->blocks);
-    int64_t            group = item / job->blocks % g->groups;
+    int64_t            head = index / (g->groups * job->blocks);
+    int64_t            group = index / job->blocks % g->groups;
     const int32_t     *starts = tensor_head(&g->query_start, head, job->h);
     const int32_t     *key_starts = tensor_head(&g->key_start, head, job->h);
-    int64_t            first = starts[group] + item % job->blocks * GROUP_BLOCK;
-    Part               part = { .head = head, .first = first };
 
-    part.rows = min_i64(GROUP_BLOCK, starts[group + 1] - first);
-    if (part.rows <= 0 || cpu_cancelled(job->run))
-        return;
-    part.queries = (const int32_t *)tensor_head(&g->query_index, head, job->h) + first;
-    part.keys = (const int32_t *)tensor_head(&g->key_index, head, job->h) + key_starts[group];
-    part.count = key_starts[group + 1] - key_starts[group];
-    attend_part(job, &job->workers[worker], &part);
-    run_ahead(job->run, (double)(part.rows * part.count) *
-                            (double)(2 * (job->d + job->e) + FLOPS_SOFTMAX));
+    p->head = head;
+    p->first = starts[group] + index % job->blocks * GROUP_BLOCK;
+    p->rows = min_i64(GROUP_BLOCK, starts[group + 1] - p->first);
+    p->queries = (const int32_t *)tensor_head(&g->query_index, head, job->h) + p->first;
+    p->keys = (const int32_t *)tensor_head(&g->key_index, head, job->h) + key_starts[group];
+    p->count = key_starts[group + 1] - key_starts[group];
+    return p->rows > 0;
+}
+
+/* The first part from *index on, which becomes the next index; false: none before `end`. */
+static bool next_part(const GroupJob *job, int64_t *index, int64_t end, Part *p)
+{
+    while (*index < end)
+        if (part_of(job, (*index)++, p))
+            return true;
+    return false;
+}
+
+static void group_item(void *context, int64_t item, int worker)
+{
+    GroupJob *job = context;
+    int64_t   index = item * job->run_parts, end = min_i64(index + job->run_parts, job->parts);
+    Part      part, next;
+
+    for (bool more = next_part(job, &index, end, &next); more && !cpu_cancelled(job->run);) {
+        part = next;
+        more = next_part(job, &index, end, &next);
+        attend_part(job, &job->workers[worker], &part, more ? &next : NULL);
+        run_ahead(job->run, (double)(part.rows * part.count) *
+                                (double)(2 * (job->d + job->e) + FLOPS_SOFTMAX));
+    }
 }
 
 static bool group_workers_init(GroupJob *job, const Kernel *kernel, int count)
@@ -409,6 +529,7 @@ static bool group_workers_init(GroupJob *job, const Kernel *kernel, int count)
             !w->values || !w->key_tag || !w->key_at || !w->query_tag || !w->others || !w->keep ||
             !w->met_tag)
             return false;
+        w->block.ring = STEP_PANELS - 1;
         w->query_at = w->query_tag + GROUP_BLOCK;
         w->query_last = w->query_at + GROUP_BLOCK;
         w->self = w->keep + STEP_PANELS * GROUP_BLOCK;
@@ -457,9 +578,11 @@ static bool attend_groups(GroupJob *job, const Kernel *kernel)
     if (!job->rules && !job->changed && keys_follow(job))
         return cpu_group_turned(kernel, r, job->g, job->out, most);
     job->blocks = ceil_div(most, GROUP_BLOCK);
+    job->parts = job->h * job->g->groups * job->blocks;
+    job->run_parts = max_i64(1, min_i64(RUN_PARTS, job->parts / (ITEMS * threads_count(r->threads))));
     if (!group_workers_init(job, kernel, threads_count(r->threads)))
         return false;
-    threads_run(r->threads, job->h * job->g->groups * job->blocks, group_item, job);
+    threads_run(r->threads, ceil_div(job->parts, job->run_parts), group_item, job);
     return true;
 }
 
