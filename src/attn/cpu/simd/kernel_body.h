@@ -534,7 +534,7 @@ INLINE uint64_t panel_equal(const int32_t *x, int32_t value)
 {
     uint64_t bits = 0;
 
-    for (int j = 0; j < TILE_KEYS; j += WIDTH)
+    UNROLL for (int j = 0; j < TILE_KEYS; j += WIDTH)
         bits |= bits_equal(x + j, value) << j;
     return bits;
 }
@@ -544,7 +544,7 @@ INLINE uint64_t panel_at_most(const int32_t *x, int64_t value)
     int32_t  high = (int32_t)(value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : value);
     uint64_t bits = 0;
 
-    for (int j = 0; j < TILE_KEYS; j += WIDTH)
+    UNROLL for (int j = 0; j < TILE_KEYS; j += WIDTH)
         bits |= bits_at_most(x + j, high) << j;
     return bits;
 }
@@ -561,17 +561,6 @@ static TARGET void keys_at_most(const int32_t *x, const int32_t *own, int64_t ro
         bits[r] = panel_at_most(x, own[r]);
 }
 
-/* Of vectors that have any bit of `keep`, which is not 0, alone. */
-INLINE uint64_t kept_equal(const int32_t *x, int32_t value, uint64_t keep)
-{
-    int      from = __builtin_ctzll(keep) / WIDTH * WIDTH, to = 64 - __builtin_clzll(keep);
-    uint64_t bits = 0;
-
-    for (int j = from; j < to; j += WIDTH)
-        bits |= bits_equal(x + j, value) << j;
-    return bits & keep;
-}
-
 INLINE uint64_t window_bits(const int32_t *place, int64_t first, int64_t last)
 {
     return panel_at_most(place, last) & ~panel_at_most(place, first - 1);
@@ -586,7 +575,7 @@ INLINE uint64_t met_bits(const Meeting *m, int64_t x, int64_t r, uint64_t keep)
     uint64_t       seen;
 
     if (m->tag)
-        keep = kept_equal(m->tag + x * m->ldk, m->own_tag[x * m->ldr + r], keep);
+        keep &= panel_equal(m->tag + x * m->ldk, m->own_tag[x * m->ldr + r]);
     if (!keep)
         return 0;
     seen = window_bits(place, first, last);
