@@ -176,6 +176,8 @@ typedef struct Kernel {
     void (*meet)(const Meeting *m, uint64_t times[][TIMES_DIGITS]);
     /* Bit j: s[j] >= limit[j]; TILE_KEYS entries. */
     uint64_t (*at_least)(const float *s, const float *limit);
+    /* Bit j of bits[r]: s[r][j] >= limit[r], of rows of TILE_KEYS entries. */
+    void (*rows_reach)(const float *s, int64_t rows, const float *limit, uint64_t *bits);
     /* How many entries are at least `limit`; count a multiple of LANES. */
     int64_t (*reach)(const float *x, int64_t count, float limit);
     /* A number that at least `takes` <= LANES entries reach: the least of the largest of so many

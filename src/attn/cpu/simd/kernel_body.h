@@ -604,9 +604,21 @@ static TARGET uint64_t scores_at_least(const float *s, const float *limit)
 {
     uint64_t bits = 0;
 
-    for (int j = 0; j < TILE_KEYS; j += WIDTH)
+    UNROLL for (int j = 0; j < TILE_KEYS; j += WIDTH)
         bits |= bits_reach(vec_load(s + j), vec_load(limit + j)) << j;
     return bits;
+}
+
+static TARGET void scores_rows_reach(const float *s, int64_t rows, const float *limit,
+                                     uint64_t *bits)
+{
+    for (int64_t r = 0; r < rows; r++, s += TILE_KEYS) {
+        Vec low = vec_splat(limit[r]);
+
+        bits[r] = 0;
+        UNROLL for (int j = 0; j < TILE_KEYS; j += WIDTH)
+            bits[r] |= bits_reach(vec_load(s + j), low) << j;
+    }
 }
 
 static TARGET int64_t scores_reach(const float *x, int64_t count, float limit)
@@ -792,6 +804,7 @@ const Kernel KERNEL = {
     .moments = array_moments,
     .centre = array_centre,
     .at_least = scores_at_least,
+    .rows_reach = scores_rows_reach,
     .reach = scores_reach,
     .class_bound = scores_class_bound,
     .column_bounds = scores_column_bounds,
