@@ -3,9 +3,10 @@
  * A group's keys and values are gathered into packed panels a step at a time
  * and go through the same tiles as pattern attention.  Rules become bit masks
  * before the softmax, so a removed cell is exactly absent; the self penalty
- * and visits change scores after it.  An item of work is a block of
- * one group's queries.  Groups without rules whose keys lie together go another way
- * (group_turned.c).
+ * and visits change scores after it.  A part is a block of one group's queries;
+ * an item of work is a run of parts, since neighbours share keys: blocks of a group
+ * all, chunks those of a chunk that both see.  Groups without rules whose keys lie
+ * together go another way (group_turned.c).
  */
 #include "attn/cpu/cpu.h"
 
@@ -579,7 +580,8 @@ static bool attend_groups(GroupJob *job, const Kernel *kernel)
         return cpu_group_turned(kernel, r, job->g, job->out, most);
     job->blocks = ceil_div(most, GROUP_BLOCK);
     job->parts = job->h * job->g->groups * job->blocks;
-    job->run_parts = max_i64(1, min_i64(RUN_PARTS, job->parts / (ITEMS * threads_count(r->threads))));
+    job->run_parts = job->parts / (ITEMS * threads_count(r->threads));
+    job->run_parts = max_i64(1, min_i64(RUN_PARTS, job->run_parts));
     if (!group_workers_init(job, kernel, threads_count(r->threads)))
         return false;
     threads_run(r->threads, ceil_div(job->parts, job->run_parts), group_item, job);
