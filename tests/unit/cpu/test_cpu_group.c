@@ -224,6 +224,42 @@ TEST(rules_and_shapes)
             }
 }
 
+/* Chunks of TILE_KEYS slots in a ring, each with the keys of the one before and its own: neighbours
+ * share a panel, also the last chunk of a head and the first of the next, in other rows. */
+static void list_chunks(Case *c, int64_t nk)
+{
+    int64_t groups = c->g.groups = c->total / TILE_KEYS;
+
+    c->keys = 2 * c->total;
+    c->g.query_start = cycle(&c->f, c->h, groups + 1, c->total + 1, TILE_KEYS);
+    c->g.key_start = cycle(&c->f, c->h, groups + 1, c->keys + 1, 2 * TILE_KEYS);
+    c->g.key_index = integers(&c->f, c->h, c->keys);
+    for (int64_t x = 0; x < c->h * c->keys; x++) {
+        int64_t slot = x % c->keys / TILE_KEYS / 2 * TILE_KEYS + x % (2 * TILE_KEYS);
+
+        tensor_i32(&c->g.key_index)[x] =
+            (int32_t)((slot + c->total - TILE_KEYS) % c->total * 7 % nk);
+    }
+}
+
+TEST(neighbouring_chunks_share_keys)
+{
+    const Kernel *kernel;
+
+    for (int rules = 0; rules < 32; rules++)
+        for (int y = 0; (kernel = kernel_at(y)); y++) {
+            Case c = case_new(2, 6 * TILE_KEYS - 3, 6 * TILE_KEYS - 3, 9, 17, rules, 1);
+            char what[80];
+
+            list_chunks(&c, c.total - 3);
+            c.g.visits = rules & VISITS ? &c.visits : NULL;
+            snprintf(what, sizeof(what), "%s chunks, rules %d", kernel->name, rules);
+            cpu_group_attend_on(kernel, c.f.run, &c.g, &c.out);
+            check_case(&c, what);
+            fixture_free(&c.f);
+        }
+}
+
 /* Runs of neighbours of many lengths, and keys by themselves between them. */
 static void list_runs(Case *c, int64_t nk)
 {
