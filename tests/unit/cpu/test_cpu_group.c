@@ -224,9 +224,9 @@ TEST(rules_and_shapes)
             }
 }
 
-/* Chunks of TILE_KEYS slots in a ring, each with the keys of those before it and its own: neighbours
- * share panels, also the last chunk of a head and the first of the next, in other rows.  Now and
- * then a single key differs. */
+/* Chunks of TILE_KEYS slots in a ring, each with the keys of those before it and its own:
+ * neighbours share panels, also the last chunk of a head and the first of the next, in other rows.
+ * Now and then a single key differs. */
 static void list_chunks(Case *c, int64_t before, int64_t nk)
 {
     int64_t groups = c->g.groups = c->total / TILE_KEYS, window = (before + 1) * TILE_KEYS;
