@@ -17,7 +17,7 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
-#define ROWS_AHEAD 8           /* distance at which rows are prefetched */
+#define ROWS_AHEAD 32          /* distance at which rows are prefetched */
 #define PRODUCT_MOST (1 << 17) /* numbers of directions that stay in the second-level cache */
 
 typedef struct Job {
@@ -199,29 +199,27 @@ static void waves(const FeatureRows *f, int64_t head, int64_t i, double c, float
 {
     float size = (float)(exp(half_square(f, head, i) - c) / sqrt((double)f->m));
 
-    f->kernel->float_waves(y, f->m, size, y + f->m, y);
+    f->kernel->float_waves(y, f->m, 1, size, y + f->m, y);
 }
 
-/* The projection of a row, scaled as if the row had unit length. */
-static void shorten(const FeatureRows *f, int64_t head, int64_t i, float *y)
+/* What a row's projection is multiplied by, as if the row had unit length. */
+static float shortening(const FeatureRows *f, int64_t head, int64_t i)
 {
-    double length = sqrt(f->kernel->squares(features_row(f, head, i), f->d));
-    double factor = 1 / (length + f->map->norm_eps);
+    double factor = 1 / (sqrt(f->kernel->squares(features_row(f, head, i), f->d)) +
+                         f->map->norm_eps);
 
     /* Not finite: a zero vector and norm_eps = 0. */
-    f->kernel->scale(y, f->m, isfinite(factor) ? (float)factor : 0.0f, y);
+    return isfinite(factor) ? (float)factor : 0.0f;
 }
 
 static void amplify(const FeatureRows *f, int64_t head, int64_t i, float *y)
 {
-    float size = (float)f->map->amplitude;
+    float size = (float)f->map->amplitude, by = f->map->unit ? shortening(f, head, i) : 1;
 
-    if (f->map->unit)
-        shorten(f, head, i, y);
     if (f->map->kind == FEATURE_SIN_COS)
-        f->kernel->float_waves(y, f->m, size, y, y + f->m);
+        f->kernel->float_waves(y, f->m, by, size, y, y + f->m);
     for (int64_t x = 0; x < f->m && f->map->kind == FEATURE_ARC_COS; x++)
-        y[x] = y[x] <= 0 ? 0 : size * y[x];
+        y[x] = y[x] <= 0 ? 0 : size * (by * y[x]);
 }
 
 static void rectified(const FeatureRows *f, int64_t head, int64_t i, float *y)
@@ -269,8 +267,7 @@ void cpu_features_make(const FeatureRows *f, int64_t head, int64_t first, int64_
     if (f->map->project)
         project(f, head, first, rows, y);
     for (int64_t i = 0; i < rows; i++) {
-        if (!f->map->project)
-            fetch_row(f, head, first + i + ROWS_AHEAD);
+        fetch_row(f, head, first + i + (f->map->project ? rows : ROWS_AHEAD));
         map_row(f, head, first + i, y + i * f->f);
     }
 }

@@ -419,12 +419,6 @@ typedef struct TapJob {
     int64_t        heads, rows, width, taps, apart, each; /* each: rows of an item */
 } TapJob;
 
-static void add_floats(const float *x, double tap, int64_t count, double *sum)
-{
-    for (int64_t c = 0; c < count; c++)
-        sum[c] += tap * (double)x[c];
-}
-
 static void add_tap(const double *x, double tap, int64_t count, double *sum)
 {
     for (int64_t c = 0; c < count; c++)
@@ -440,7 +434,7 @@ static void add(const TapJob *job, const void *x, int64_t j, int64_t first, int6
     if (job->in->x.dtype == DT_F64)
         add_tap((const double *)x + at, tap, end - first, sum);
     else
-        add_floats((const float *)x + at, tap, end - first, sum);
+        kernel_at(0)->fold_scaled((const float *)x + at, end - first, tap, sum);
 }
 
 /* Sets the sums to the bias, plus y where the result is added to it. */
@@ -458,11 +452,10 @@ static void begin_sums(const TapJob *job, const void *y, int64_t at, int64_t fir
 
 static void store_sums(const TapJob *job, void *y, int64_t at, int64_t count, const double *sum)
 {
-    for (int64_t c = 0; c < count; c++)
-        if (job->y->dtype == DT_F64)
-            ((double *)y)[at + c] = sum[c];
-        else
-            ((float *)y)[at + c] = (float)sum[c];
+    if (job->y->dtype == DT_F64)
+        memcpy((double *)y + at, sum, (size_t)count * sizeof(*sum));
+    else
+        kernel_at(0)->mean_rows(NULL, 0, sum, 1, NULL, (float *)y + at, count, (float *)y + at);
 }
 
 static void columns(const TapJob *job, int64_t head, int64_t i, int64_t first, int64_t end)

@@ -194,25 +194,25 @@ void cpu_sum_lists(Run *r, const SumLists *in, Tensor *y)
 
 /* ---- windows ------------------------------------------------------------------- */
 
+#define WINDOW_NUMBERS 16384 /* that an item of work reads, at least those of a window */
+
 typedef struct Pool {
     const PoolWindows *in;
     Tensor            *y;
+    int64_t            each; /* windows of an item, of all heads */
 } Pool;
 
 /* sum += row, LANES columns at a time, which compilers vectorise. */
-#define ADD_ROW(name, type)                                                                    \
-    static void name(const type *x, int64_t count, double *sum)                                \
-    {                                                                                          \
-        int64_t c = 0;                                                                         \
-                                                                                               \
-        for (; c + LANES <= count; c += LANES)                                                 \
-            for (int64_t l = 0; l < LANES; l++)                                                \
-                sum[c + l] += (double)x[c + l];                                                \
-        for (; c < count; c++)                                                                 \
-            sum[c] += (double)x[c];                                                            \
-    }
-ADD_ROW(add_row, float)
-ADD_ROW(add_row64, double)
+static void add_row64(const double *x, int64_t count, double *sum)
+{
+    int64_t c = 0;
+
+    for (; c + LANES <= count; c += LANES)
+        for (int64_t l = 0; l < LANES; l++)
+            sum[c + l] += x[c + l];
+    for (; c < count; c++)
+        sum[c] += x[c];
+}
 
 /* best <- row where that is `beyond` it, or NaN. */
 #define EXTREME_ROW(name, type, beyond)                                                        \
@@ -246,7 +246,7 @@ static void take_window(const PoolWindows *in, const void *x, int64_t at, int64_
     else if (in->kind == WINDOW_MIN)
         wide ? least_row64(row64, w, out) : least_row(row, w, out);
     else
-        wide ? add_row64(row64, w, out) : add_row(row, w, out);
+        wide ? add_row64(row64, w, out) : kernel_at(0)->fold(row, w, out);
 }
 
 /* x: from the first column on. */
@@ -254,48 +254,57 @@ static void pool_window(const PoolWindows *in, const void *x, int64_t row, int64
 {
     int64_t first = in->first[row], end = in->end[row], stride = in->x.stride[1];
 
-    for (int64_t c = 0; c < w; c++)
-        out[c] = first < end ? float_at(in->x.dtype, x, first * stride + c) : 0;
+    if (first < end)
+        floats_widen(in->x.dtype, x, first * stride, w, out);
+    else
+        memset(out, 0, (size_t)w * sizeof(*out));
     for (int64_t i = first + 1; i < end; i++)
         take_window(in, x, i * stride, w, out);
-    for (int64_t c = 0; c < w && in->kind == WINDOW_MEAN; c++)
-        out[c] /= (double)(end - first);
+    if (in->kind == WINDOW_MEAN)
+        kernel_at(0)->over64(out, w, (double)(end - first));
 }
 
 /* COLUMNS at a time, so that a window's sums stay in the first-level cache. */
 #define COLUMNS 64
 
+static void pool_row(const Pool *job, int64_t head, int64_t row)
+{
+    Tensor     *y = job->y;
+    int64_t     h = y->shape[0], w = y->shape[2], at = row * y->stride[1];
+    const char *x = tensor_head(&job->in->x, head, h);
+    double      sums[COLUMNS];
+
+    for (int64_t c = 0; c < w; c += COLUMNS) {
+        int64_t count = min_i64(COLUMNS, w - c);
+        bool    wide = y->dtype == DT_F64;
+        double *sum = wide ? (double *)tensor_head(y, head, h) + at + c : sums;
+
+        pool_window(job->in, x + c * dtype_size(job->in->x.dtype), row, count, sum);
+        if (!wide)
+            kernel_at(0)->mean_rows(NULL, 0, sums, 1, NULL, (const float *)(const void *)x, count,
+                                    (float *)tensor_head(y, head, h) + at + c);
+    }
+}
+
 static void pool_item(void *context, int64_t item, int worker)
 {
-    const Pool  *job = context;
-    Tensor      *y = job->y;
-    int64_t      h = y->shape[0], w = y->shape[2], windows = y->shape[1];
-    int64_t      head = item / windows, row = item % windows;
-    const char  *x = tensor_head(&job->in->x, head, h);
-    void        *out = tensor_head(y, head, h);
-    bool         wide = y->dtype == DT_F64;
-    double       sums[COLUMNS];
+    const Pool *job = context;
+    int64_t     windows = job->y->shape[1], all = job->y->shape[0] * windows;
 
     (void)worker;
-    for (int64_t c = 0; c < w; c += COLUMNS) {
-        int64_t count = min_i64(COLUMNS, w - c), at = row * y->stride[1] + c;
-
-        pool_window(job->in, x + c * dtype_size(job->in->x.dtype), row, count, sums);
-        for (int64_t z = 0; z < count && wide; z++)
-            ((double *)out)[at + z] = sums[z];
-        for (int64_t z = 0; z < count && !wide; z++)
-            ((float *)out)[at + z] = (float)sums[z];
-    }
+    for (int64_t u = item * job->each; u < min_i64(all, (item + 1) * job->each); u++)
+        pool_row(job, u / windows, u % windows);
 }
 
 void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y)
 {
     Pool    job = { .in = in, .y = y };
-    int64_t rows = 0;
+    int64_t rows = 0, windows = y->shape[1], all = y->shape[0] * windows;
 
-    for (int64_t u = 0; u < y->shape[1]; u++)
+    for (int64_t u = 0; u < windows; u++)
         rows += in->end[u] - in->first[u];
-    threads_run(cpu_threads_for(r, rows * y->shape[0] * y->shape[2]), y->shape[0] * y->shape[1],
+    job.each = max_i64(1, WINDOW_NUMBERS * windows / max_i64(1, rows * y->shape[2]));
+    threads_run(cpu_threads_for(r, rows * y->shape[0] * y->shape[2]), ceil_div(all, job.each),
                 pool_item, &job);
 }
 

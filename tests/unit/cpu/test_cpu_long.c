@@ -180,27 +180,40 @@ TEST(norms_of_every_kernel)
         }
 }
 
+#define WAVES 1003
+
+static void check_waves(const Kernel *kernel, const float *y, float factor)
+{
+    float sines[WAVES], cosines[WAVES];
+
+    kernel->float_waves(y, WAVES, factor, 2.0f, sines, cosines);
+    for (int x = 0; x < WAVES; x++) {
+        double angle = (double)(factor * y[x]);
+
+        if (!isfinite(angle)) {
+            assert_true(isnan(sines[x]) && isnan(cosines[x]));
+            continue;
+        }
+        CHECK_NEAR((double)sines[x], 2 * sin(angle), 4e-7);
+        CHECK_NEAR((double)cosines[x], 2 * cos(angle), 4e-7);
+    }
+}
+
 TEST(waves_of_every_kernel)
 {
-    enum { COUNT = 1003 };
-    float y[COUNT], sines[COUNT], cosines[COUNT];
+    float y[WAVES];
 
-    for (int x = 0; x < COUNT; x++)
-        y[x] = (float)(x - COUNT / 2) * 0.37f;
-    y[3] = 1e9f;
+    for (int x = 0; x < WAVES; x++)
+        y[x] = (float)(x - WAVES / 2) * 0.37f;
+    for (int which = 0; kernel_at(which); which++) {
+        check_waves(kernel_at(which), y, 1);
+        check_waves(kernel_at(which), y, -2.7f);
+    }
+    y[3] = 1e9f; /* the C library computes from here on */
     y[40] = INFINITY;
     y[41] = NAN;
-    for (int which = 0; kernel_at(which); which++) {
-        kernel_at(which)->float_waves(y, COUNT, 2.0f, sines, cosines);
-        for (int x = 0; x < COUNT; x++) {
-            if (!isfinite(y[x])) {
-                assert_true(isnan(sines[x]) && isnan(cosines[x]));
-                continue;
-            }
-            CHECK_NEAR((double)sines[x], 2 * sin((double)y[x]), 4e-7);
-            CHECK_NEAR((double)cosines[x], 2 * cos((double)y[x]), 4e-7);
-        }
-    }
+    for (int which = 0; kernel_at(which); which++)
+        check_waves(kernel_at(which), y, 1);
 }
 
 TEST(largest_and_squares)

@@ -19,6 +19,7 @@
 #define READ_ROWS (2 * FEATURE_ROWS)
 #define SLICE_KEYS 1024 /* least keys of a slice */
 #define SLICES 8        /* most slices of a head */
+#define TOKENS_AHEAD 8  /* whose values are prefetched, and rows that are written */
 #define MATRIX_ROWS 96
 #define MATRIX_KEYS 512
 
@@ -84,9 +85,22 @@ static const float *v_of(const Job *job, int64_t head, int64_t j)
     return tensor_row_f32(&job->in->v, head, job->h, j);
 }
 
+/* Prefetches the value of key j, if there is one. */
+static PREFETCHES void fetch_value(const Job *job, int64_t head, int64_t j)
+{
+    if (j < job->m)
+        cpu_fetch(v_of(job, head, j), job->e);
+}
+
 static float *out_of(const Job *job, int64_t head, int64_t i)
 {
     return tensor_f32(&job->out->out) + (head * job->n + i) * job->e;
+}
+
+static PREFETCHES void fetch_out(const Job *job, int64_t head, int64_t i)
+{
+    if (i < job->n)
+        cpu_fetch(out_of(job, head, i), job->e);
 }
 
 static double guarded(const LinearAttend *in, double z, double features_sum)
@@ -144,8 +158,10 @@ static void add_keys(const Job *job, int64_t head, int64_t j, int64_t keys, Rows
                                  .inner = keys, .alpha = 1, .c = part, .ldc = lda });
     for (int64_t t = 0; t < job->f; t++)
         job->kernel->fold(part + t * lda, job->e, state + t * job->e);
-    for (int64_t x = 0; x < keys; x++)
+    for (int64_t x = 0; x < keys; x++) {
+        fetch_value(job, head, j + keys + x);
         job->kernel->fold(fk.row + x * fk.ld, job->f, z);
+    }
 }
 
 /* Keys whose maximum c is known only at the end: a slice sums exp(u - s - c') under its own maximum
@@ -262,9 +278,11 @@ static void read_rows(const Job *job, int64_t head, int64_t i, int64_t rows, Row
     cpu_product(&(SmallProduct){ .a = fq.row, .lda = fq.ld, .step = 1, .b = state, .ldb = job->e,
                                  .rows = rows, .cols = job->e, .inner = job->f, .alpha = 1,
                                  .c = sums, .ldc = lda });
-    for (int64_t x = 0; x < rows; x++)
+    for (int64_t x = 0; x < rows; x++) {
+        fetch_out(job, head, i + x + TOKENS_AHEAD);
         finish_row(job, head, i + x, fq.row + x * fq.ld,
                    job->kernel->dot_wide(fq.row + x * fq.ld, z, job->f), sums + x * lda);
+    }
 }
 
 static void read_item(void *context, int64_t item, int worker)
@@ -343,6 +361,8 @@ static void take_tokens(const Job *job, int64_t head, int64_t first, int64_t cou
         fq[x] = q.row + x * q.ld;
         fk[x] = k.row + x * k.ld;
         memcpy(value + x * padded, v_of(job, head, first + x), (size_t)e * sizeof(*value));
+        fetch_value(job, head, first + x + TOKENS_AHEAD);
+        fetch_out(job, head, first + x + TOKENS_AHEAD);
     }
     job->kernel->recur(fq, fk, value, count, f, padded, state, sums);
     for (int64_t x = 0; x < count; x++) {

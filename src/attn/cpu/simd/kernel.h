@@ -239,8 +239,9 @@ typedef struct Kernel {
     /* size times sin and cos of y (sines or cosines may be y), in double, to two units in the
      * last place. */
     void (*waves)(const double *y, int64_t count, double size, double *sines, double *cosines);
-    /* As waves, in float, to about 1e-7 of size. */
-    void (*float_waves)(const float *y, int64_t count, float size, float *sines, float *cosines);
+    /* As waves of factor y, in float, to about 1e-7 of size. */
+    void (*float_waves)(const float *y, int64_t count, float factor, float size, float *sines,
+                        float *cosines);
     void (*pass)(const KeyPass *p);
     /* s[x] = q . k[x] of neighbouring keys; returns the largest sum of squares of up to four of
      * them, NaN if any is (then not all of s). */

@@ -310,46 +310,55 @@ static TARGET void array_cap(float *x, int64_t count, float top)
 #define FLOAT_ROUNDER 12582912.0f /* 1.5 * 2^23: the low bits of x + this hold x rounded */
 #define FLOAT_WAVES 1024.0f       /* beyond, and for NaN, the C library computes */
 
-INLINE void float_waves(Floats y, Floats *sine, Floats *cosine)
+INLINE Vec vec_choose(Ints yes, Vec a, Vec b)
 {
-    Floats turns = y * 0.636619772f + FLOAT_ROUNDER, k = turns - FLOAT_ROUNDER;
-    Floats r = y - k * 1.5703125f - k * 4.837512969970703e-4f - k * 7.549789954891882e-8f;
-    Floats square = r * r;
-    Floats s = ((-1.9515295891e-4f * square + 8.3321608736e-3f) * square - 1.6666654611e-1f) *
-                   square * r + r;
-    Floats c = ((2.443315711809948e-5f * square - 1.388731625493765e-3f) * square +
-                4.166664568298827e-2f) * square * square - 0.5f * square + 1.0f;
-    Ints   quarter = (Ints)turns, swap = -(quarter & 1);
-
-    *sine = (Floats)((((Ints)c & swap) | ((Ints)s & ~swap)) ^ (quarter & 2) << 30);
-    *cosine = (Floats)((((Ints)s & swap) | ((Ints)c & ~swap)) ^ ((quarter + 1) & 2) << 30);
+    return (Vec)(((Ints)a & yes) | ((Ints)b & ~yes));
 }
 
-/* Whether all of y[0..WIDTH) lie within +-range; NaN does not. */
-INLINE bool floats_within(const float *y, float range)
+INLINE void float_waves(Vec y, Vec *sine, Vec *cosine)
 {
-    Vec x = vec_load(y);
+    Vec  turns = vec_fma(y, vec_splat(0.636619772f), vec_splat(FLOAT_ROUNDER));
+    Vec  k = vec_sub(vec_splat(FLOAT_ROUNDER), turns), r, square, s, c;
+    Ints quarter = (Ints)turns, swap = -(quarter & 1);
 
+    r = vec_fma(k, vec_splat(1.5703125f), y);
+    r = vec_fma(k, vec_splat(4.837512969970703e-4f), r);
+    r = vec_fma(k, vec_splat(7.549789954891882e-8f), r);
+    square = vec_mul(r, r);
+    s = vec_fma(vec_splat(-1.9515295891e-4f), square, vec_splat(8.3321608736e-3f));
+    s = vec_fma(s, square, vec_splat(-1.6666654611e-1f));
+    s = vec_fma(vec_mul(s, square), r, r);
+    c = vec_fma(vec_splat(2.443315711809948e-5f), square, vec_splat(-1.388731625493765e-3f));
+    c = vec_fma(c, square, vec_splat(4.166664568298827e-2f));
+    c = vec_fma(c, square, vec_splat(-0.5f));
+    c = vec_fma(c, square, vec_splat(1.0f));
+    *sine = (Vec)((Ints)vec_choose(swap, c, s) ^ (quarter & 2) << 30);
+    *cosine = (Vec)((Ints)vec_choose(swap, s, c) ^ ((quarter + 1) & 2) << 30);
+}
+
+/* Whether all of x lie within +-range; NaN does not. */
+INLINE bool vec_within(Vec x, float range)
+{
     return bits_reach(vec_splat(range), size_of(x, true)) == (UINT64_C(1) << WIDTH) - 1;
 }
 
-static TARGET void array_float_waves(const float *y, int64_t count, float size, float *sines,
-                                     float *cosines)
+static TARGET void array_float_waves(const float *y, int64_t count, float factor, float size,
+                                     float *sines, float *cosines)
 {
+    Vec     by = vec_splat(factor), all = vec_splat(size);
     int64_t i = 0;
 
-    for (; i + WIDTH <= count && floats_within(y + i, FLOAT_WAVES); i += WIDTH) {
-        Floats x, sine, cosine;
+    for (; i + WIDTH <= count; i += WIDTH) {
+        Vec x = vec_mul(by, vec_load(y + i)), sine, cosine;
 
-        __builtin_memcpy(&x, y + i, sizeof(x));
+        if (!vec_within(x, FLOAT_WAVES))
+            break;
         float_waves(x, &sine, &cosine);
-        sine *= size;
-        cosine *= size;
-        __builtin_memcpy(sines + i, &sine, sizeof(sine));
-        __builtin_memcpy(cosines + i, &cosine, sizeof(cosine));
+        vec_store(sines + i, vec_mul(all, sine));
+        vec_store(cosines + i, vec_mul(all, cosine));
     }
     for (; i < count; i++) {
-        float sine = size * sinf(y[i]), cosine = size * cosf(y[i]);
+        float x = factor * y[i], sine = size * sinf(x), cosine = size * cosf(x);
 
         sines[i] = sine;
         cosines[i] = cosine;

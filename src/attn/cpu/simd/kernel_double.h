@@ -28,6 +28,9 @@ static TARGET void array_fold(const float *x, int64_t count, double *sum)
 {
     int64_t i = 0;
 
+    for (; i + 4 * WIDE <= count; i += 4 * WIDE)
+        UNROLL for (int64_t at = i; at < i + 4 * WIDE; at += WIDE)
+            wide_store(sum + at, wide_load(sum + at) + wide_from(x + at));
     for (; i + WIDE <= count; i += WIDE)
         wide_store(sum + i, wide_load(sum + i) + wide_from(x + i));
     for (; i < count; i++)
