@@ -12,7 +12,7 @@
  *
  * Loops along arrays and over codes of bits are in kernel_arrays.h, those that
  * compare entries of panels and give bits or bounds in kernel_bits.h, those in
- * double in kernel_double.h, those of a step of decoding in kernel_pass.h,
+ * double in kernel_double.h and kernel_powers.h, those of a step of decoding in kernel_pass.h,
  * products of small matrices in kernel_product.h.
  */
 #define STRIP (VECS * WIDTH)
@@ -534,6 +534,7 @@ static TARGET void tokens_recur(const float *const fq[], const float *const fk[]
 #include "attn/cpu/simd/kernel_bits.h"
 #include "attn/cpu/simd/kernel_arrays.h"
 #include "attn/cpu/simd/kernel_double.h"
+#include "attn/cpu/simd/kernel_powers.h"
 #include "attn/cpu/simd/kernel_pass.h"
 #include "attn/cpu/simd/kernel_product.h"
 
