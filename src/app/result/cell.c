@@ -237,6 +237,18 @@ bool cell_read(CellReader *r, int64_t head, int64_t q, int64_t k, CellWhy *out, 
     return true;
 }
 
+#define ROUNDING 1e-5 /* of two weights, whose logarithms are floats */
+
+static void add_difference(const CellWhy *why, Text *out)
+{
+    double difference = why->weight - why->exact;
+
+    if (fabs(difference) <= ROUNDING * fmax(why->weight, why->exact))
+        text_add(out, "to exact   0, to rounding\n");
+    else
+        text_addf(out, "to exact   %+.3g\n", difference);
+}
+
 void cell_describe(const CellWhy *why, Text *out)
 {
     bool own = why->softmax && why->own_score;
@@ -260,7 +272,7 @@ void cell_describe(const CellWhy *why, Text *out)
         text_addf(out, ", score %.3g", why->score);
     text_add(out, "\n");
     if (why->weighs && why->weight != 0)
-        text_addf(out, "to exact   %+.3g\n", why->weight - why->exact);
+        add_difference(why, out);
 }
 
 void cell_place(const Result *result, Text *out)

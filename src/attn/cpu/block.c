@@ -334,35 +334,48 @@ bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t
     return plan_make(&w->plan, job->pattern, asked, first, rows);
 }
 
-/* Joins the softmax of row i over the keys of this pass with that in out and lse. */
-static void join_row(const Job *job, Worker *w, int64_t i, float *out, float *lse)
+static int64_t result_at(const Job *job, int64_t head, int64_t place)
+{
+    return head * job->n + phases_position(job->row_order, place);
+}
+
+/* Joins the softmaxes of rows over the keys of this pass with those in out and lse. */
+static void join_rows(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
 {
     static const int32_t only[1] = { 0 };
     Block *b = &w->block;
-    float *acc = b->acc + i * b->lda, kept, added;
-    double more = ((double)b->max[i] + log2((double)b->sum[i])) * LN_2, high, sum;
+    float *kept = b->top, *added = b->factor; /* which the last step has used */
 
-    if (b->max[i] == -INFINITY && b->sum[i] == 0.0f)
-        return;
-    high = fmax((double)*lse, more);
-    sum = high + log(exp((double)*lse - high) + exp(more - high));
-    kept = (float)exp((double)*lse - sum);
-    added = (float)(exp(more - sum) / (double)b->sum[i]);
-    job->kernel->mix_row(&kept, out, job->e, only, 1, job->e, added, acc);
-    memcpy(out, acc, (size_t)job->e * sizeof(*out));
-    *lse = (float)sum;
+    for (int64_t i = 0; i < rows; i++)
+        b->lse[i] = tensor_f32(&job->out->lse)[result_at(job, head, first + i)];
+    job->kernel->join(b->max, b->sum, rows, b->lse, kept, added);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = result_at(job, head, first + i);
+        float  *out = tensor_f32(&job->out->out) + at * job->e, *acc = b->acc + i * b->lda;
+
+        if (kept[i] == 1 && added[i] == 0)
+            continue;
+        job->kernel->mix_row(kept + i, out, job->e, only, 1, job->e, added[i], acc);
+        memcpy(out, acc, (size_t)job->e * sizeof(*out));
+        tensor_f32(&job->out->lse)[at] = b->lse[i];
+    }
 }
 
-static void finish_row(const Job *job, Worker *w, int64_t head, int64_t place, int64_t i)
+static void finish_rows(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
 {
-    int64_t at = head * job->n + phases_position(job->row_order, place);
-    float  *out = tensor_f32(&job->out->out) + at * job->e;
-    float  *lse = tensor_f32(&job->out->lse) + at;
+    Block *b = &w->block;
 
-    if (job->join)
-        join_row(job, w, i, out, lse);
-    else
-        block_row(&w->block, i, out, lse);
+    if (job->join) {
+        join_rows(job, w, head, first, rows);
+        return;
+    }
+    block_end(b, rows);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = result_at(job, head, first + i);
+
+        block_row(b, i, tensor_f32(&job->out->out) + at * job->e,
+                  tensor_f32(&job->out->lse) + at);
+    }
 }
 
 static void take_listed(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
@@ -428,9 +441,7 @@ void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_
         take_listed(job, w, head, first, rows);
     else
         take_tiles(job, w, head);
-    block_end(&w->block, rows);
-    for (int64_t i = 0; i < rows; i++)
-        finish_row(job, w, head, first + i, i);
+    finish_rows(job, w, head, first, rows);
     run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 

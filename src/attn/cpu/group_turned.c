@@ -207,15 +207,16 @@ static void begin_queries(const TurnedJob *job, TurnedWorker *w, const TurnedPar
 static void finish_queries(const TurnedJob *job, const TurnedWorker *w, const TurnedPart *p)
 {
     int64_t total = job->out->out.shape[1], first = p->head * total + p->first;
+    float   lse[QUERIES];
 
+    job->kernel->log_sums(w->max, w->sum, p->rows, lse);
     for (int64_t i = 0; i < p->rows; i++) {
         int64_t at = first + (job->g->placed ? p->queries[i] - p->first : i);
-        bool    any = w->max[i] > -INFINITY || w->sum[i] != 0.0f; /* NaN counts as a key */
+        bool    any = lse[i] != -INFINITY;
 
         job->kernel->scale(w->acc + i * job->lda, job->e, any ? 1.0f / w->sum[i] : 0.0f,
                            tensor_f32(&job->out->out) + at * job->e);
-        tensor_f32(&job->out->lse)[at] =
-            any ? (float)(((double)w->max[i] + log2((double)w->sum[i])) * LN_2) : -INFINITY;
+        tensor_f32(&job->out->lse)[at] = lse[i];
     }
 }
 

@@ -136,6 +136,17 @@ static void take_rows(const OnePanel *o, int worker, int64_t head, int64_t i, in
             memset(out + x * job->e, 0, (size_t)job->e * sizeof(*out));
 }
 
+/* Cells of rows [first, end). */
+static double cells_of(const OnePanel *o, int64_t head, int64_t first, int64_t end)
+{
+    const uint64_t *keep = o->keep + (o->job->per_head ? head * o->job->n : 0);
+    double          cells = 0;
+
+    for (int64_t i = first; i < end; i++)
+        cells += (double)__builtin_popcountll(keep[i]);
+    return cells;
+}
+
 static void rows_item(void *context, int64_t item, int worker)
 {
     const OnePanel *o = context;
@@ -144,7 +155,7 @@ static void rows_item(void *context, int64_t item, int worker)
 
     for (int64_t i = first; i < end && !cpu_cancelled(o->job->run); i += STEP_ROWS)
         take_rows(o, worker, head, i, min_i64(STEP_ROWS, end - i));
-    run_ahead(o->job->run, (double)((end - first) * o->job->m) * o->job->cell_flops);
+    run_ahead(o->job->run, cells_of(o, head, first, end) * o->job->cell_flops);
 }
 
 void attend_one_panel(Job *job)

@@ -259,8 +259,8 @@ static void join_head(const OneRow *o, int64_t head)
             y += o->weight[s] * (double)acc[s * o->lda + c];
         out[c] = total == 0 ? 0 : (float)(y / total);
     }
-    tensor_f32(&job->out->lse)[head] = total == 0 ? -INFINITY
-                                                  : (float)((top + log2(total)) * LN_2);
+    job->kernel->log_sums(&(float){ total == 0 ? -INFINITY : (float)top }, &(float){ (float)total },
+                          1, tensor_f32(&job->out->lse) + head);
 }
 
 void attend_one_row(Job *job)

@@ -32,8 +32,8 @@ struct Sieve {
     double   size[SIEVE_ROWS], margin[SIEVE_ROWS]; /* size: for candidates of length 1 */
     float    above[SIEVE_ROWS];            /* fewer candidates than the row takes exceed it */
     bool     full[SIEVE_ROWS];             /* the row holds none */
-    float    limit[SIEVE_ROWS][TILE_KEYS]; /* all alike: lower numbers are left out */
-    float    number[TILE_KEYS], top[TILE_ROWS * LANES];
+    float    limit[SIEVE_ROWS];            /* lower numbers are left out */
+    float    number[TILE_ROWS * TILE_KEYS], top[TILE_ROWS * LANES];
 };
 
 bool sieve_pays(int64_t takes, int64_t count)
@@ -137,12 +137,6 @@ void sieve_fill(Run *r, SieveKeys *keys, int64_t head)
         keys->longest = larger_or_nan(keys->longest, keys->lengths[panel]);
 }
 
-static void set_limit(Sieve *s, int64_t x, float limit)
-{
-    for (int c = 0; c < TILE_KEYS; c++)
-        s->limit[x][c] = limit;
-}
-
 /* Sets the factors of row x; returns what no number of it exceeds, for keys of length 1. */
 static double set_factors(const SieveKeys *keys, Sieve *s, int64_t x, const double *q,
                           const double *w)
@@ -181,7 +175,7 @@ static void begin_row(const SieveKeys *keys, Sieve *s, int64_t x, double size, i
     s->have[x] = 0;
     s->full[x] = count - (without >= 0) <= keys->takes;
     set_margin(keys, s, x);
-    set_limit(s, x, -INFINITY);
+    s->limit[x] = -INFINITY;
 }
 
 void sieve_row(const SieveKeys *keys, Sieve *s, int64_t x, const double *q, const double *w,
@@ -264,15 +258,18 @@ static void drop_below(const SieveKeys *keys, Sieve *s, int64_t x, float bound)
     int32_t *place = s->place + x * keys->most;
     int64_t  kept = 0;
 
-    set_limit(s, x, nextafterf((float)((double)bound - 2 * s->margin[x]), -INFINITY));
-    for (int64_t at = 0; at < s->have[x]; at += TILE_KEYS)
-        for (uint64_t bits = keys->kernel->at_least(value + at, s->limit[x]); bits;
-             bits &= bits - 1) {
+    s->limit[x] = nextafterf((float)((double)bound - 2 * s->margin[x]), -INFINITY);
+    for (int64_t at = 0; at < s->have[x]; at += TILE_KEYS) {
+        uint64_t bits;
+
+        keys->kernel->rows_reach(value + at, 1, &s->limit[x], &bits);
+        for (; bits; bits &= bits - 1) {
             int64_t c = at + __builtin_ctzll(bits);
 
             value[kept] = value[c];
             place[kept++] = place[c];
         }
+    }
     s->have[x] = kept;
 }
 
@@ -318,17 +315,14 @@ static void take_panel(const SieveKeys *keys, Sieve *s, int64_t x, const float *
     s->have[x] += TILE_KEYS;
 }
 
-/* Numbers of row x for the candidates of the panel from `at`. */
+/* Numbers of row x for the candidates of the panel from `at`; bits: which reach its limit. */
 static void take_numbers(const SieveKeys *keys, Sieve *s, int64_t x, const float *number,
-                         int64_t at)
+                         int64_t at, uint64_t bits)
 {
     int64_t  row = x * keys->most, left = s->count[x] - at, skip = s->without[x] - at;
-    uint64_t bits;
+    uint64_t still;
 
     if (left <= 0 || s->full[x])
-        return;
-    bits = keys->kernel->at_least(number, s->limit[x]);
-    if (!bits)
         return;
     bits &= left < TILE_KEYS ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
     if (skip >= 0 && skip < TILE_KEYS)
@@ -340,7 +334,8 @@ static void take_numbers(const SieveKeys *keys, Sieve *s, int64_t x, const float
     if (s->have[x] + TILE_KEYS > keys->most &&
         s->have[x] + __builtin_popcountll(bits) > keys->most) {
         sieve_drop(keys, s, x);
-        bits &= keys->kernel->at_least(number, s->limit[x]);
+        keys->kernel->rows_reach(number, 1, &s->limit[x], &still);
+        bits &= still;
     }
     for (; bits && !s->full[x]; bits &= bits - 1) {
         int c = __builtin_ctzll(bits);
@@ -348,7 +343,7 @@ static void take_numbers(const SieveKeys *keys, Sieve *s, int64_t x, const float
         if (s->have[x] == keys->most)
             sieve_keep(keys, s, x);
         s->full[x] = s->have[x] == keys->most;
-        if (s->full[x] || number[c] < s->limit[x][0])
+        if (s->full[x] || number[c] < s->limit[x])
             continue;
         s->value[row + s->have[x]] = number[c];
         s->place[row + s->have[x]++] = (int32_t)(at + c);
@@ -358,22 +353,22 @@ static void take_numbers(const SieveKeys *keys, Sieve *s, int64_t x, const float
 /* The numbers of s->step rows from x on for a panel. */
 static void take_rows(const SieveKeys *keys, Sieve *s, int64_t x, int64_t rows, int64_t at)
 {
-    int64_t d = keys->d, products = s->step * keys->heads;
-    float  *q = s->q + x * keys->heads * d;
+    int64_t  d = keys->d, products = s->step * keys->heads;
+    float   *q = s->q + x * keys->heads * d;
+    float   *number = s->weight ? s->number : s->scores;
+    uint64_t bits[TILE_ROWS];
 
     for (int64_t y = 0; y < products; y += TILE_ROWS)
         keys->kernel->score(q + y * d, d, keys->panels + at * d, d, NULL, 0, TILE_KEYS,
                             s->scores + y * TILE_KEYS, TILE_KEYS, s->top);
-    for (int64_t y = 0; y < min_i64(s->step, rows - x); y++) {
-        const float *number = s->scores + y * keys->heads * TILE_KEYS;
-
-        if (s->weight) {
-            keys->kernel->fold_heads(number, keys->heads, s->weight + (x + y) * keys->heads,
-                                     s->number);
-            number = s->number;
-        }
-        take_numbers(keys, s, x + y, number, at);
-    }
+    rows = min_i64(s->step, rows - x);
+    for (int64_t y = 0; s->weight && y < rows; y++)
+        keys->kernel->fold_heads(s->scores + y * keys->heads * TILE_KEYS, keys->heads,
+                                 s->weight + (x + y) * keys->heads, number + y * TILE_KEYS);
+    keys->kernel->rows_reach(number, rows, s->limit + x, bits);
+    for (int64_t y = 0; y < rows; y++)
+        if (bits[y])
+            take_numbers(keys, s, x + y, number + y * TILE_KEYS, at, bits[y]);
 }
 
 void sieve_rows(const SieveKeys *keys, Sieve *s, int64_t rows)
@@ -509,8 +504,13 @@ void sieve_few(SieveKeys *keys, Sieve *s)
         for (int64_t c = keys->count; c < keys->padded; c++)
             number[c] = -INFINITY;
         set_margin(keys, s, x);
-        for (int64_t at = 0; at < s->count[x] && !s->full[x]; at += TILE_KEYS)
-            take_numbers(keys, s, x, number + at, at);
+        for (int64_t at = 0; at < s->count[x] && !s->full[x]; at += TILE_KEYS) {
+            uint64_t bits;
+
+            keys->kernel->rows_reach(number + at, 1, &s->limit[x], &bits);
+            if (bits)
+                take_numbers(keys, s, x, number + at, at, bits);
+        }
     }
 }
 

@@ -1,9 +1,8 @@
 /* sigmoid.c -- attention whose weights are logistic functions of single scores; op_sigmoid_attend.
  *
  * The keys of one head of k are packed into panels; an item of work is a block of queries of one
- * head that reads them.  A tile of scores becomes weights and is mixed at once: without a
- * denominator no row has to wait for its largest score.  Only exponentials of negative numbers are
- * taken, in base 2 as scores are (kernel.h).
+ * head that reads them, some panels at a time: their scores become weights and are mixed, for
+ * without a denominator no row has to wait for its largest score.  Scores are in base 2 (kernel.h).
  *
  * One query a head, a step of decoding, reads keys where they lie: packing costs more than their
  * scores.  The keys are cut into slices of a fixed size; an item is a slice for all query heads of
@@ -17,17 +16,17 @@
 
 #define BLOCK 96 /* queries, a multiple of TILE_ROWS */
 #define SLICE_KEYS (4 * LIST_KEYS)
+#define LDS (STEP_PANELS * TILE_KEYS + LANES) /* no power of two: rows would share a set */
 
 typedef struct SigmoidWorker {
     Terms    terms;
     float   *q;    /* [BLOCK][d] scaled into base 2 */
     float   *acc;  /* [BLOCK][lda] */
-    float   *tile; /* [TILE_ROWS][TILE_KEYS] */
+    float   *s;    /* [BLOCK][LDS] scores of a step, then weights; of one query [LIST_KEYS] */
     float   *top;  /* [TILE_ROWS][LANES] not used */
     double  *sum;  /* [BLOCK] */
     uint64_t keep[TILE_ROWS];
-    float   *s;    /* [LIST_KEYS] weights of one query */
-    int32_t *key;  /* [LIST_KEYS] their keys */
+    int32_t *key;  /* [LIST_KEYS] keys of one query */
 } SigmoidWorker;
 
 typedef struct SigmoidJob {
@@ -57,13 +56,15 @@ static void pack_item(void *context, int64_t panel, int worker)
                job->packed + panel * job->d * TILE_KEYS);
 }
 
-/* Scores of a row become weights, whose sum is returned; the last keys, which do not exist, have
- * none.  NaN stays. */
+/* Scores of a row become weights, whose sum is returned; the last keys of their panel, which do not
+ * exist, have none.  NaN stays. */
 static double weigh(const Kernel *kernel, float *s, int64_t keys, float bias)
 {
-    for (int64_t j = keys; j < TILE_KEYS; j++)
+    int64_t padded = round_up_to(keys, TILE_KEYS);
+
+    for (int64_t j = keys; j < padded; j++)
         s[j] = -INFINITY;
-    return (double)kernel->logistic(s, TILE_KEYS, bias);
+    return (double)kernel->logistic(s, padded, bias);
 }
 
 static int64_t keys_of(const SigmoidJob *job, int64_t i)
@@ -86,30 +87,64 @@ static const uint64_t *kept_cells(const SigmoidJob *job, SigmoidWorker *w, int64
     return w->keep;
 }
 
-/* Rows i = first + row, ... of a tile. */
-static void take_tile(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int64_t first,
-                      int64_t row, int64_t panel)
+/* How many panels, of all, the rows first + row, ... of a tile need. */
+static int64_t tile_panels(const SigmoidJob *job, int64_t first, int64_t row)
+{
+    return ceil_div(keys_of(job, first + row + TILE_ROWS - 1), TILE_KEYS);
+}
+
+/* Scores of rows first, ... with panel x of the step that begins with panel `from`. */
+static void score_panel(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int64_t first,
+                        int64_t rows, int64_t from, int64_t x)
+{
+    int64_t panel = from + x, keys = min_i64(TILE_KEYS, job->m - panel * TILE_KEYS);
+
+    if (job->has_terms)
+        terms_panel(&w->terms, head, first, rows, panel);
+    for (int64_t row = 0; row < rows; row += TILE_ROWS) {
+        float *tile = w->s + row * LDS + x * TILE_KEYS;
+
+        if (tile_panels(job, first, row) <= panel)
+            continue;
+        job->kernel->score(w->q + row * job->d, job->d, job->packed + panel * TILE_KEYS * job->d,
+                           job->d, kept_cells(job, w, first + row, panel), 0, (int)keys, tile, LDS,
+                           w->top);
+        if (job->has_terms)
+            terms_add_tile(&w->terms, first + row, panel, tile, LDS);
+    }
+}
+
+/* The scores of a tile of rows with `panels` panels from `from` on become weights and are mixed. */
+static void mix_rows(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int64_t first,
+                     int64_t row, int64_t from, int64_t panels)
 {
     static const float ones[TILE_ROWS] = { 1, 1, 1, 1, 1, 1 };
     const Tensor *v = &job->in->v;
-    int64_t       i = first + row, key = panel * TILE_KEYS;
-    int64_t       keys = min_i64(TILE_KEYS, job->m - key);
+    int64_t       i = first + row, key = from * TILE_KEYS;
+    int64_t       keys = min_i64(panels * TILE_KEYS, job->m - key);
+    float        *s = w->s + row * LDS, *acc = w->acc + row * job->lda;
 
-    job->kernel->score(w->q + row * job->d, job->d, job->packed + key * job->d, job->d,
-                       kept_cells(job, w, i, panel), 0, (int)keys, w->tile, TILE_KEYS, w->top);
-    if (job->has_terms)
-        terms_add_tile(&w->terms, i, panel, w->tile, TILE_KEYS);
-    for (int64_t x = 0; x < TILE_ROWS; x++) {
-        float *s = w->tile + x * TILE_KEYS;
-
-        w->sum[row + x] += weigh(job->kernel, s, keys,
+    for (int64_t x = 0; x < TILE_ROWS; x++)
+        w->sum[row + x] += weigh(job->kernel, s + x * LDS, keys,
                                  (float)(job->at->bias[min_i64(i + x, job->n - 1)] * LOG2_E));
+    job->kernel->mix(s, LDS, tensor_row_f32(v, head, job->h, key), v->stride[1], keys, job->e, ones,
+                     acc, job->lda);
+    for (int64_t x = 0; x < panels && job->has_values; x++)
+        terms_mix_tile(&w->terms, head, i, from + x, s + x * TILE_KEYS, LDS, acc, job->lda);
+}
+
+/* `count` panels from `from` on, at most STEP_PANELS. */
+static void take_step(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int64_t first,
+                      int64_t rows, int64_t from, int64_t count)
+{
+    for (int64_t x = 0; x < count; x++)
+        score_panel(job, w, head, first, rows, from, x);
+    for (int64_t row = 0; row < rows; row += TILE_ROWS) {
+        int64_t panels = min_i64(count, tile_panels(job, first, row) - from);
+
+        if (panels > 0)
+            mix_rows(job, w, head, first, row, from, panels);
     }
-    job->kernel->mix(w->tile, TILE_KEYS, tensor_row_f32(v, head, job->h, key), v->stride[1], keys,
-                     job->e, ones, w->acc + row * job->lda, job->lda);
-    if (job->has_values)
-        terms_mix_tile(&w->terms, head, i, panel, w->tile, TILE_KEYS, w->acc + row * job->lda,
-                       job->lda);
 }
 
 static void begin_block(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int64_t first,
@@ -151,13 +186,9 @@ static void attend_item(void *context, int64_t item, int worker)
     if (cpu_cancelled(job->run))
         return;
     begin_block(job, w, head, first, rows);
-    for (int64_t panel = 0; panel * TILE_KEYS < seen; panel++) {
-        if (job->has_terms)
-            terms_panel(&w->terms, head, first, rows, panel);
-        for (int64_t row = 0; row < rows; row += TILE_ROWS)
-            if (keys_of(job, first + row + TILE_ROWS - 1) > panel * TILE_KEYS)
-                take_tile(job, w, head, first, row, panel);
-    }
+    for (int64_t panel = 0; panel < ceil_div(seen, TILE_KEYS); panel += STEP_PANELS)
+        take_step(job, w, head, first, rows, panel,
+                  min_i64(STEP_PANELS, ceil_div(seen, TILE_KEYS) - panel));
     end_block(job, w, head, first, rows);
 }
 
@@ -178,9 +209,7 @@ static void take_keys(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int
                       w->s);
     if (job->has_terms)
         terms_add_list(&w->terms, head, 0, w->key, count, w->s);
-    for (int64_t x = 0; x < count; x += TILE_KEYS)
-        job->part_sum[part] += weigh(job->kernel, w->s + x, min_i64(TILE_KEYS, count - x),
-                                     (float)(job->at->bias[0] * LOG2_E));
+    job->part_sum[part] += weigh(job->kernel, w->s, count, (float)(job->at->bias[0] * LOG2_E));
     job->kernel->mix_row(w->s, tensor_head(v, head, job->h), v->stride[1], w->key, count, job->e, 1,
                          acc);
     if (job->has_values)
@@ -249,10 +278,10 @@ static bool blocks_init(SigmoidJob *job, int count)
 
         w->q = arena_alloc(arena, BLOCK, job->d * size);
         w->acc = arena_alloc(arena, BLOCK, job->lda * size);
-        w->tile = arena_alloc(arena, TILE_ROWS, TILE_KEYS * size);
+        w->s = arena_alloc(arena, BLOCK, LDS * size);
         w->top = arena_zalloc(arena, TILE_ROWS, LANES * size);
         w->sum = arena_alloc(arena, BLOCK, (int64_t)sizeof(double));
-        if (!w->q || !w->acc || !w->tile || !w->top || !w->sum || !terms_of(job, w, BLOCK))
+        if (!w->q || !w->acc || !w->s || !w->top || !w->sum || !terms_of(job, w, BLOCK))
             return false;
     }
     return job->workers && job->packed;

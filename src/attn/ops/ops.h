@@ -521,6 +521,12 @@ struct Ops {
     void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*wait)(Run *r, const char *reads); /* op_wait; NULL: operations are synchronous */
     void (*toward)(Run *r, const void *data, int64_t bytes); /* op_toward; NULL: it is there */
+    /* op_balance takes steps of factors; or NULL, all three.  Powers of log_p, and columns of 1;
+     * false: entries lie too far apart, and nothing is changed. */
+    bool (*balance_powers)(Run *r, Balancing *b);
+    void (*balance)(Run *r, Balancing *b);
+    void (*balance_shares)(Run *r, const Balancing *b, Tensor *p);
+    /* Each of those that follow is needed by some mechanism. */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
     void (*pattern_means)(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
@@ -558,11 +564,6 @@ struct Ops {
                          Tensor *top);
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
-    /* All three may be NULL.  Powers of log_p, and columns of 1; false: entries lie too far apart,
-     * and nothing is changed. */
-    bool (*balance_powers)(Run *r, Balancing *b);
-    void (*balance)(Run *r, Balancing *b);
-    void (*balance_shares)(Run *r, const Balancing *b, Tensor *p);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
     void (*entries)(Run *r, const Entries *in);
     void (*standardise64)(Run *r, const Tensor *x, double eps, const Tensor *gain,

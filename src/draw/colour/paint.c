@@ -80,7 +80,11 @@ void panel_settle(Panel *panel, const Grid *grid)
         panel->lo = lo - 1;
 }
 
-/* Place of a value on the colour map, quantised; 0..1 or NaN. */
+#define ROUNDING 1e-5 /* to which two ways to a weight agree */
+
+/* Place of a value on the colour map, quantised; 0..1 or NaN.  Equal weights, such as 1/6 of 0.2,
+ * can lie on the border of two levels but for rounding: all of them take the upper one.  Where 0 is
+ * the middle of the map, numbers near it keep their sign. */
 static double map_place(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
                         int *level)
 {
@@ -94,7 +98,8 @@ static double map_place(const Panel *panel, const Grid *grid, int64_t row, int64
         hi = settled.hi;
     }
     unit = grid_unit(grid, row, col, panel->pool, panel->scale, lo, hi);
-    *level = grid_unit_level(unit, levels);
+    *level = grid_unit_level(panel_map(panel) == MAP_DIVERGING ? unit : fmin(unit + ROUNDING, 1),
+                             levels);
     if (isnan(unit) || levels <= 2)
         return isnan(unit) ? unit : 1;
     return (double)(*level - 1) / (levels - 2);

@@ -224,6 +224,43 @@ TEST(rules_and_shapes)
             }
 }
 
+/* Chunks of TILE_KEYS slots in a ring, each with the keys of those before it and its own:
+ * neighbours share panels, also the last chunk of a head and the first of the next, in other rows.
+ * Now and then a single key differs. */
+static void list_chunks(Case *c, int64_t before, int64_t nk)
+{
+    int64_t groups = c->g.groups = c->total / TILE_KEYS, window = (before + 1) * TILE_KEYS;
+
+    c->keys = groups * window;
+    c->g.query_start = cycle(&c->f, c->h, groups + 1, c->total + 1, TILE_KEYS);
+    c->g.key_start = cycle(&c->f, c->h, groups + 1, c->keys + 1, window);
+    c->g.key_index = integers(&c->f, c->h, c->keys);
+    for (int64_t x = 0; x < c->h * c->keys; x++) {
+        int64_t group = x % c->keys / window, odd = group % 3 == 2 && x % window == 40;
+        int64_t slot = (group + groups - before) * TILE_KEYS + x % window + 100 * odd;
+
+        tensor_i32(&c->g.key_index)[x] = (int32_t)(slot % c->total * 7 % nk);
+    }
+}
+
+TEST(neighbouring_chunks_share_keys)
+{
+    const Kernel *kernel;
+
+    for (int rules = 0; rules < 64; rules++)
+        for (int y = 0; (kernel = kernel_at(y)); y++) {
+            Case c = case_new(2, 8 * TILE_KEYS - 3, 8 * TILE_KEYS - 3, 9, 17, rules % 32, 1);
+            char what[80];
+
+            list_chunks(&c, rules < 32 ? 1 : STEP_PANELS, c.total - 3);
+            c.g.visits = rules & VISITS ? &c.visits : NULL;
+            snprintf(what, sizeof(what), "%s chunks, rules %d", kernel->name, rules);
+            cpu_group_attend_on(kernel, c.f.run, &c.g, &c.out);
+            check_case(&c, what);
+            fixture_free(&c.f);
+        }
+}
+
 /* Runs of neighbours of many lengths, and keys by themselves between them. */
 static void list_runs(Case *c, int64_t nk)
 {

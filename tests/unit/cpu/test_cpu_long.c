@@ -288,6 +288,43 @@ TEST(log_sums_of_rows)
         }
 }
 
+/* Row 1 has no key in this pass, row 2 none before; row 3 is NaN in this pass, row 4 before. */
+TEST(joins_of_rows)
+{
+    enum { COUNT = 21 };
+    float max[COUNT], sum[COUNT], old[COUNT], lse[COUNT + 1], kept[COUNT + 1], added[COUNT + 1];
+
+    for (int i = 0; i < COUNT; i++) {
+        max[i] = (float)((i * 37) % 71 - 30) * 1.5f;
+        sum[i] = 1 + (float)(i * i) / 3;
+        old[i] = (float)((i * 23) % 67 - 40) + (i == 20 ? 900 : 0);
+    }
+    max[1] = old[2] = -INFINITY;
+    sum[1] = 0;
+    sum[3] = old[4] = NAN;
+    for (int which = 0; kernel_at(which); which++)
+        for (int64_t count = 1; count <= COUNT; count++) {
+            memcpy(lse, old, sizeof(old));
+            lse[count] = kept[count] = added[count] = 17;
+            kernel_at(which)->join(max, sum, count, lse, kept, added);
+            for (int i = 0; i < count; i++) {
+                double more = ((double)max[i] + log2((double)sum[i])) * log(2);
+                double high = fmax(more, (double)old[i]);
+                double all = high + log(exp(more - high) + exp((double)old[i] - high));
+
+                if (i == 3 || i == 4) {
+                    assert_true(isnan(lse[i]) && isnan(kept[i]) && isnan(added[i]));
+                    continue;
+                }
+                CHECK_NEAR((double)lse[i], i == 1 ? (double)old[i] : all, 1e-5);
+                CHECK_NEAR((double)kept[i], i == 1 ? 1 : exp((double)old[i] - all), 1e-6);
+                CHECK_NEAR((double)added[i] * (double)sum[i], i == 1 ? 0 : exp(more - all), 1e-6);
+            }
+            assert_true(count <= 1 || (kept[1] == 1 && added[1] == 0));
+            assert_true(lse[count] == 17 && kept[count] == 17 && added[count] == 17);
+        }
+}
+
 /* Row r keeps every key of which the bit in keep[r] is 1; row 2 keeps none, row 3 sees NaN. */
 static void check_shares(const Kernel *kernel, int keys, const uint64_t *keep)
 {

@@ -104,6 +104,26 @@ TEST(a_value_on_an_image_has_the_colour_of_its_bar)
     grid_free(&grid);
 }
 
+/* 1/6 of 0.2 is the border of two of five levels; a difference of 0 has a sign of its own. */
+TEST(equal_weights_have_one_level)
+{
+    enum { LEVELS = 5 };
+    static const float values[] = { 0.2f, 0.16666667f, 0.166666f, 0.166f, 0 };
+    static const int   levels[] = { 4, 4, 4, 3, 1 };
+    View        view = { .name = "row", .kind = VIEW_WEIGHTS, .dtype = DT_F32, .rank = 2,
+                         .shape = { 1, 5 } };
+    Panel       panel;
+    GridRequest request = { .view = &view, .region = { 0, 1, 0, 5 }, .rows = 1, .cols = 5 };
+    Grid        grid;
+
+    view.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)values);
+    panel_init(&panel, &view, NULL, 0, NULL);
+    assert_true(grid_reduce(&request, &grid, NULL));
+    for (int k = 0; k < 5; k++)
+        assert_int_equal(panel_paint(&panel, &grid, 0, k, LEVELS, false).level, levels[k]);
+    grid_free(&grid);
+}
+
 TEST(a_bar_has_two_numbers_at_least)
 {
     double places[SHEET_TICKS];

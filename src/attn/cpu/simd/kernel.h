@@ -52,6 +52,19 @@ typedef struct KeyPass {
     int64_t        ldm, lda;
 } KeyPass;
 
+#define TIMES_DIGITS 63
+
+/* Rows and TILE_KEYS keys in some lists: they meet in a list where their tags are equal and the
+ * key's place is at most `before` before the row's and `after` after it. */
+typedef struct Meeting {
+    int64_t         lists, rows;
+    const int32_t  *tag, *place;         /* [lists][ldk] of the keys; tag NULL: all alike */
+    const int32_t  *own_tag, *own_place; /* [lists][ldr] of the rows */
+    int64_t         ldk, ldr, before, after;
+    int64_t         ring; /* number of places in a ring; 0: they are in a row */
+    const uint64_t *keep; /* [rows] the keys that are looked at */
+} Meeting;
+
 typedef struct Kernel {
     const char *name; /* "avx512", "avx2", "generic" */
     /* s[r][0..64) = q[r] . key; cells whose bit in keep[r] is 0 become -inf (keep
@@ -75,6 +88,11 @@ typedef struct Kernel {
     /* y[i] = ln 2^max[i] sum[i], rounded once from double; -inf where max is -inf and sum 0, no
      * key; where max is -inf and sum NaN, NaN. */
     void (*log_sums)(const float *max, const float *sum, int64_t count, float *y);
+    /* Joins with softmaxes of log-sum-exp lse[i], whose rows are out, those of other keys, whose
+     * unscaled rows are acc: kept[i] out + added[i] acc is the row of all keys, lse[i] theirs.  No
+     * other key: max -inf and sum 0. */
+    void (*join)(const float *max, const float *sum, int64_t count, float *lse, float *kept,
+                 float *added);
     /* acc[r][0..e) = factor[r] * acc[r] + sum_j w[r][j] v[j] for TILE_ROWS rows. */
     void (*mix)(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys, int64_t e,
                 const float *factor, float *acc, int64_t lda);
@@ -155,11 +173,16 @@ typedef struct Kernel {
     /* The sums of x - shift and of its square, and y = (x - shift) factor, in double. */
     void (*moments)(const float *x, int64_t count, double shift, double *sum, double *squares);
     void (*centre)(const float *x, int64_t count, double shift, double factor, float *y);
-    /* Bit j: x[j] == value, x[j] <= value; TILE_KEYS entries. */
-    uint64_t (*equal)(const int32_t *x, int32_t value);
-    uint64_t (*at_most)(const int32_t *x, int32_t value);
+    /* Bit j of bits[r]: x[j] == own[r], x[j] <= own[r]; TILE_KEYS entries. */
+    void (*equal)(const int32_t *x, const int32_t *own, int64_t rows, uint64_t *bits);
+    void (*at_most)(const int32_t *x, const int32_t *own, int64_t rows, uint64_t *bits);
+    /* Adds to how often rows meet keys: bit j of times[r][x] is digit x of row r's number for key
+     * j, in binary. */
+    void (*meet)(const Meeting *m, uint64_t times[][TIMES_DIGITS]);
     /* Bit j: s[j] >= limit[j]; TILE_KEYS entries. */
     uint64_t (*at_least)(const float *s, const float *limit);
+    /* Bit j of bits[r]: s[r][j] >= limit[r], of rows of TILE_KEYS entries. */
+    void (*rows_reach)(const float *s, int64_t rows, const float *limit, uint64_t *bits);
     /* How many entries are at least `limit`; count a multiple of LANES. */
     int64_t (*reach)(const float *x, int64_t count, float limit);
     /* A number that at least `takes` <= LANES entries reach: the least of the largest of so many

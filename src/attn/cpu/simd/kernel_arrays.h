@@ -19,14 +19,12 @@ static TARGET void array_exp2(float *x, int64_t count, float scale, float shift)
         vec_store_part(x, count, vec_exp2(vec_fma(a, vec_load_part(x, count), b)));
 }
 
-/* 1 / (1 + 2^-x) by the power of a number that is not above 0; NaN stays. */
+/* 1 / (1 + 2^-x): 2^128 is infinite, whose weight is 0; NaN stays. */
 INLINE Vec logistic_of(Vec x)
 {
-    Vec zero = vec_splat(0.0f), one = vec_splat(1.0f);
-    Vec power = vec_exp2(vec_sub(zero, vec_max(vec_sub(zero, x), x)));
-    Vec above = vec_max(vec_keep(one, bits_reach(x, zero)), power); /* 1, or below 0 the power */
+    Vec power = vec_exp2(vec_sub(vec_splat(0.0f), vec_max(vec_splat(-128.0f), x)));
 
-    return vec_div(above, vec_add(one, power));
+    return vec_div(vec_splat(1.0f), vec_add(vec_splat(1.0f), power));
 }
 
 static TARGET float array_logistic(float *x, int64_t count, float shift)

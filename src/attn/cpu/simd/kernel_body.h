@@ -10,8 +10,9 @@
  * whose relative error is 1e-7, minimax with p(0) = 1.  Below EXP2_LOWEST the
  * result is exactly 0, so a masked cell (-inf) has weight 0.
  *
- * Loops along arrays and over codes of bits are in kernel_arrays.h, those in
- * double in kernel_double.h, those of a step of decoding in kernel_pass.h,
+ * Loops along arrays and over codes of bits are in kernel_arrays.h, those that
+ * compare entries of panels and give bits or bounds in kernel_bits.h, those in
+ * double in kernel_double.h and kernel_powers.h, those of a step of decoding in kernel_pass.h,
  * products of small matrices in kernel_product.h.
  */
 #define STRIP (VECS * WIDTH)
@@ -530,174 +531,10 @@ static TARGET void tokens_recur(const float *const fq[], const float *const fk[]
         strips_recur(fq + i, fk + i, v + i * e, f, e, 1, state, out + i * e);
 }
 
-static TARGET uint64_t keys_equal(const int32_t *x, int32_t value)
-{
-    uint64_t bits = 0;
-
-    for (int j = 0; j < TILE_KEYS; j += WIDTH)
-        bits |= bits_equal(x + j, value) << j;
-    return bits;
-}
-
-static TARGET uint64_t keys_at_most(const int32_t *x, int32_t value)
-{
-    uint64_t bits = 0;
-
-    for (int j = 0; j < TILE_KEYS; j += WIDTH)
-        bits |= bits_at_most(x + j, value) << j;
-    return bits;
-}
-
-static TARGET uint64_t scores_at_least(const float *s, const float *limit)
-{
-    uint64_t bits = 0;
-
-    for (int j = 0; j < TILE_KEYS; j += WIDTH)
-        bits |= bits_reach(vec_load(s + j), vec_load(limit + j)) << j;
-    return bits;
-}
-
-static TARGET int64_t scores_reach(const float *x, int64_t count, float limit)
-{
-    int64_t found = 0;
-
-    for (int64_t j = 0; j < count; j += LANES) {
-        uint64_t bits = 0;
-
-        UNROLL for (int i = 0; i < LANES; i += WIDTH)
-            bits |= bits_reach(vec_load(x + j + i), vec_splat(limit)) << i;
-        found += __builtin_popcountll(bits);
-    }
-    return found;
-}
-
-/* Entries whose places are alike modulo a power of two are a class. */
-static TARGET float scores_class_bound(const float *x, int64_t count, int64_t takes)
-{
-    float high[LANES], least = INFINITY;
-    int   classes = LANES;
-
-    UNROLL for (int i = 0; i < LANES; i += WIDTH) {
-        Vec most = vec_load(x + i);
-
-        for (int64_t j = LANES; j < count; j += LANES)
-            most = vec_max(vec_load(x + j + i), most);
-        vec_store(high + i, most);
-    }
-    for (; classes / 2 >= takes; classes /= 2)
-        for (int c = 0; c < classes / 2; c++)
-            high[c] = high[c + classes / 2] > high[c] ? high[c + classes / 2] : high[c];
-    for (int c = 0; c < classes; c++)
-        least = high[c] < least ? high[c] : least;
-    return least;
-}
-
-/* 1 where x reaches the limit, else 0. */
-INLINE Vec vec_reaches(Vec x, Vec limit)
-{
-    return vec_max(vec_keep(vec_splat(1.0f), bits_reach(x, limit)), vec_splat(0.0f));
-}
-
-INLINE Vec vec_negative(Vec x)
-{
-    return vec_sub(vec_splat(0.0f), x);
-}
-
-/* One vector of columns. */
-INLINE void strip_bounds(const float *s, int64_t rows, int64_t takes, int steps, float *limit)
-{
-    Vec high = vec_load(s), depth = vec_negative(high), low;
-
-    for (int64_t r = 1; r < rows; r++) {
-        high = vec_max(vec_load(s + r * TILE_KEYS), high);
-        depth = vec_max(vec_negative(vec_load(s + r * TILE_KEYS)), depth);
-    }
-    low = vec_negative(depth);
-    for (int step = 0; step < steps; step++) {
-        Vec      middle = vec_fma(vec_splat(0.5f), vec_sub(high, low), low);
-        Vec      count = vec_splat(0.0f);
-        uint64_t enough;
-
-        for (int64_t r = 0; r < rows; r++)
-            count = vec_add(count, vec_reaches(vec_load(s + r * TILE_KEYS), middle));
-        enough = bits_reach(count, vec_splat((float)takes));
-        low = vec_max(vec_keep(middle, enough), low);
-        high = vec_negative(vec_max(vec_keep(vec_negative(middle), ~enough), vec_negative(high)));
-    }
-    vec_store(limit, low);
-}
-
-static TARGET void scores_column_bounds(const float *s, int64_t rows, int64_t takes, int steps,
-                                        float *limit)
-{
-    for (int c = 0; c < TILE_KEYS; c += WIDTH)
-        strip_bounds(s + c, rows, takes, steps, limit + c);
-}
-
-static TARGET void scores_fold_heads(const float *s, int64_t rows, const float *factor, float *sum)
-{
-    for (int j = 0; j < TILE_KEYS; j += STRIP) {
-        Vec total[VECS];
-
-        UNROLL for (int v = 0; v < VECS; v++)
-            total[v] = vec_splat(0.0f);
-        for (int64_t r = 0; r < rows; r++)
-            UNROLL for (int v = 0; v < VECS; v++) {
-                Vec x = vec_load(s + r * TILE_KEYS + j + v * WIDTH);
-
-                total[v] = vec_fma(vec_splat(factor[r]), vec_max(x, vec_splat(0.0f)), total[v]);
-            }
-        UNROLL for (int v = 0; v < VECS; v++)
-            vec_store(sum + j + v * WIDTH, total[v]);
-    }
-}
-
-INLINE Vec size_of(Vec x, bool negative)
-{
-    return negative ? vec_max(x, vec_negative(x)) : x;
-}
-
-INLINE Vec sizes_top(const float *s, int64_t count)
-{
-    Vec high[4];
-
-    UNROLL for (int x = 0; x < 4; x++)
-        high[x] = size_of(vec_load(s + x * WIDTH), true);
-    for (int64_t j = 4 * WIDTH; j < count; j += 4 * WIDTH)
-        UNROLL for (int x = 0; x < 4; x++)
-            high[x] = vec_max(size_of(vec_load(s + j + x * WIDTH), true), high[x]);
-    return vec_max(vec_max(high[0], high[1]), vec_max(high[2], high[3]));
-}
-
-/* The only entry of s that reaches the limit, or -1; without branches, which no processor would
- * foresee. */
-INLINE int32_t only_peak(const float *s, int64_t count, const bool negative, float limit)
-{
-    int64_t found = 0, at = -1;
-
-    for (int64_t j = 0; j < count; j += TILE_KEYS) {
-        uint64_t bits = 0;
-
-        UNROLL for (int x = 0; x < TILE_KEYS; x += WIDTH)
-            bits |= bits_reach(size_of(vec_load(s + j + x), negative), vec_splat(limit)) << x;
-        found += __builtin_popcountll(bits);
-        at = bits ? j + __builtin_ctzll(bits) : at;
-    }
-    return found == 1 ? (int32_t)at : -1;
-}
-
-static TARGET void scores_peaks(const float *s, int64_t lds, int64_t rows, int64_t count,
-                                const float *top, const float *margin, int32_t *at)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        Vec high = top ? vec_load(top + r * LANES) : sizes_top(s + r * lds, count);
-
-        at[r] = only_peak(s + r * lds, count, !top, vec_top(high) - margin[r]);
-    }
-}
-
+#include "attn/cpu/simd/kernel_bits.h"
 #include "attn/cpu/simd/kernel_arrays.h"
 #include "attn/cpu/simd/kernel_double.h"
+#include "attn/cpu/simd/kernel_powers.h"
 #include "attn/cpu/simd/kernel_pass.h"
 #include "attn/cpu/simd/kernel_product.h"
 
@@ -708,6 +545,7 @@ const Kernel KERNEL = {
     .softmax = tile_softmax,
     .shares = rows_shares,
     .log_sums = array_log_sums,
+    .join = array_join,
     .mix = tile_mix,
     .mix_turned = tile_mix_turned,
     .product = small_product,
@@ -740,6 +578,7 @@ const Kernel KERNEL = {
     .moments = array_moments,
     .centre = array_centre,
     .at_least = scores_at_least,
+    .rows_reach = scores_rows_reach,
     .reach = scores_reach,
     .class_bound = scores_class_bound,
     .column_bounds = scores_column_bounds,
@@ -761,6 +600,7 @@ const Kernel KERNEL = {
     .dot_double = array_dot_double,
     .equal = keys_equal,
     .at_most = keys_at_most,
+    .meet = keys_meet,
     .dots64 = rows_dots64,
     .product64 = rows_product64,
     .gelu = array_gelu,
