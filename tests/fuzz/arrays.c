@@ -24,7 +24,7 @@ static void read_last(Tensor t)
     }
 }
 
-static void read_input(const Input *in)
+static void read_tensors(const Input *in)
 {
     read_last(in->q);
     read_last(in->k);
@@ -32,6 +32,10 @@ static void read_input(const Input *in)
     read_last(in->x);
     read_last(in->attn);
     read_last(in->pixels);
+}
+
+static void read_input(const Input *in)
+{
     target_assert(in->layers >= 1, "an input without a layer");
     for (int64_t i = 0; in->q_tokens && i < in->n; i++)
         target_assert(in->q_tokens[i], "a token without a label");
@@ -43,6 +47,8 @@ static void load(const char *name, const uint8_t *data, size_t size, const Input
     Mapped bytes = { .data = data, .size = (int64_t)size };
     Input *in = input_load_bytes(name, bytes, choice, &err);
 
+    if (in && !choice->shapes) /* else tensors have sizes, but no numbers */
+        read_tensors(in);
     if (in)
         read_input(in);
     else
