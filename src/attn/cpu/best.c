@@ -350,16 +350,14 @@ static void best_item(void *context, int64_t item, int worker)
 
 static void length_item(void *context, int64_t head, int worker)
 {
-    const Job *job = context;
+    const Job    *job = context;
+    const Tensor *x = &job->x->near;
+    int64_t       d = job->columns.d;
 
     (void)worker;
-    job->longest[head] = 0;
-    for (int64_t i = 0; i < job->n; i++) {
-        double length = row_length_bound(kernel_at(0), near_vector(job, head, i), job->columns.d);
-
-        if (length > job->longest[head] || isnan(length)) /* NaN stays */
-            job->longest[head] = length;
-    }
+    job->longest[head] = length_bound((double)kernel_at(0)->most_squares(near_vector(job, head, 0),
+                                                                         x->stride[1], job->n, d),
+                                      d);
 }
 
 static bool best_workers_new(Job *job)

@@ -344,7 +344,7 @@ static void join_rows(const Job *job, Worker *w, int64_t head, int64_t first, in
 {
     static const int32_t only[1] = { 0 };
     Block *b = &w->block;
-    float *kept = b->top, *added = b->factor; /* which the last step has used */
+    float *kept = b->top, *added = b->factor; /* of no use after the last step */
 
     for (int64_t i = 0; i < rows; i++)
         b->lse[i] = tensor_f32(&job->out->lse)[result_at(job, head, first + i)];

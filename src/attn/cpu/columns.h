@@ -62,7 +62,13 @@ static inline double columns_margin(const Columns *c, double x, double y)
     return 1.01 * (double)(c->d + 8) * 0x1p-24 * x * y + (double)c->d * 0x1p-148;
 }
 
-/* An upper bound of |x|, close to it. */
+/* An upper bound of |x|, close to it, from the sum of its squares in float. */
+static inline double length_bound(double squares, int64_t d)
+{
+    return sqrt(squares * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
+}
+
+/* The same of x itself. */
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d);
 
 #endif

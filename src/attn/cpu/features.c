@@ -267,6 +267,7 @@ void cpu_features_make(const FeatureRows *f, int64_t head, int64_t first, int64_
     if (f->map->project)
         project(f, head, first, rows, y);
     for (int64_t i = 0; i < rows; i++) {
+        /* A projection has read these rows; the next call's are read from the first on. */
         fetch_row(f, head, first + i + (f->map->project ? rows : ROWS_AHEAD));
         map_row(f, head, first + i, y + i * f->f);
     }

@@ -120,6 +120,7 @@ static void load_keys(const GroupJob *job, GroupWorker *w, const Part *p, int64_
         load_visits(job, p, w->key_at + at, count, STEP_KEYS, w->met_tag + at, w->met_chunk + at);
 }
 
+/* Prefetches the rows that are listed. */
 static PREFETCHES void fetch_rows(const Tensor *t, int64_t head, int64_t heads,
                                   const int32_t *rows, int64_t count)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define QUERIES TILE_KEYS                     /* of a panel */
-#define ROOM ((QUERIES / TILE_ROWS + 1) * TILE_ROWS) /* for the last of them */
+#define ROOM ((QUERIES / TILE_ROWS + 1) * TILE_ROWS) /* they are mixed in whole tiles */
 #define KEYS 256                              /* of a step: their scores stay in the caches */
 #define NEIGHBOURS 16 /* that are read where they lie */
 #define GATHER_AHEAD 4 /* rows ahead that are prefetched where they are gathered */
@@ -34,7 +34,7 @@ typedef struct TurnedWorker {
     float  *keys, *values;                      /* [KEYS + TILE_ROWS][d], [KEYS][e] gathered */
     float  *rest;                               /* [TILE_ROWS][d] */
     float   max[ROOM], sum[ROOM], factor[ROOM], part[ROOM]; /* part: sums of a step */
-    float   top[TILE_ROWS * LANES];             /* not used */
+    float   top[TILE_ROWS * LANES];             /* raised by scores, never read */
     Stretch stretch[KEYS];
     int64_t stretches;
 } TurnedWorker;

@@ -278,11 +278,11 @@ static void pool_row(const Pool *job, int64_t head, int64_t row)
         int64_t count = min_i64(COLUMNS, w - c);
         bool    wide = y->dtype == DT_F64;
         double *sum = wide ? (double *)tensor_head(y, head, h) + at + c : sums;
+        float  *to = wide ? NULL : (float *)tensor_head(y, head, h) + at + c;
 
         pool_window(job->in, x + c * dtype_size(job->in->x.dtype), row, count, sum);
-        if (!wide)
-            kernel_at(0)->mean_rows(NULL, 0, sums, 1, NULL, (const float *)(const void *)x, count,
-                                    (float *)tensor_head(y, head, h) + at + c);
+        if (to) /* rounded: a mean of no rows and the sums */
+            kernel_at(0)->mean_rows(NULL, 0, sums, 1, NULL, to, count, to);
     }
 }
 

@@ -26,11 +26,6 @@ void columns_score(const float *x, int64_t ld, int64_t rows, int64_t d, const fl
     kernel_at(0)->score(x, ld, panel, d, keep, 0, TILE_KEYS, s, lds, top);
 }
 
-static double length_bound(double squares, int64_t d)
-{
-    return sqrt(squares * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
-}
-
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d)
 {
     return length_bound((double)kernel->squares_near(x, d), d);

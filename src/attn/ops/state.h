@@ -46,7 +46,7 @@ typedef struct StateAttend {
     Tensor    levels;   /* f64 [h',n,>= levels] weight of each level: STATE_ADD, one gate a token */
     double    scale;
     bool      wide;     /* all in double, out too: where a norm or a state that grows magnifies
-                           rounding; without levels */
+                           rounding */
 } StateAttend;
 
 /* f32 [h,n,e], or wide f64.  Charges state_flops. */

@@ -98,8 +98,7 @@ static double map_place(const Panel *panel, const Grid *grid, int64_t row, int64
         hi = settled.hi;
     }
     unit = grid_unit(grid, row, col, panel->pool, panel->scale, lo, hi);
-    *level = grid_unit_level(panel_map(panel) == MAP_DIVERGING ? unit : fmin(unit + ROUNDING, 1),
-                             levels);
+    *level = grid_unit_level(panel_map(panel) == MAP_DIVERGING ? unit : unit + ROUNDING, levels);
     if (isnan(unit) || levels <= 2)
         return isnan(unit) ? unit : 1;
     return (double)(*level - 1) / (levels - 2);

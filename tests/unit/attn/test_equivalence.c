@@ -339,6 +339,7 @@ static void same_numbers(const Tensor *a, const Tensor *b, const char *what)
               what, (long long)x, (double)tensor_f32(a)[x], (double)tensor_f32(b)[x]);
 }
 
+/* The same of weights. */
 static void near_weights(const Run *a, const Run *b, const char *what)
 {
     const View *x = run_view(a, "weights"), *y = run_view(b, "weights");

@@ -80,15 +80,15 @@ TEST(gelu)
 
     fill_gain_and_bias(gain, bias);
     for (size_t s = 0; s < SHAPES; s++)
-        for (int which = 0; which < 4; which += 2) {
+        for (int biased = 0; biased < 2; biased++) {
             GpuFixture   f = gpu_fixture_new(1, 3);
             Tensor       x = fixture_normal(&f.gpu, 1, shapes[s][1], shapes[s][2], 4);
             Tensor       y[2] = { copy_of(&f, &x), copy_of(&f, &x) };
-            const float *b = which & 2 ? bias : NULL;
+            const float *b = biased ? bias : NULL;
 
             cpu_gelu(f.cpu.run, &y[0], b);
             gpu_gelu(f.gpu.run, &y[1], b);
-            CHECK_BELOW(gpu_difference(&y[1], &y[0]), 1e-6, "gelu %d", which);
+            CHECK_BELOW(gpu_difference(&y[1], &y[0]), 1e-6, "gelu %d", biased);
             gpu_fixture_free(&f);
         }
 }

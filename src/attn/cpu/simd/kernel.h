@@ -139,6 +139,7 @@ typedef struct Kernel {
     double (*squares)(const float *x, int64_t count);
     /* The sum of squares in float, for bounds. */
     float (*squares_near)(const float *x, int64_t count);
+    /* to[r]: that of row r. */
     void (*rows_squares_near)(const float *x, int64_t ldx, int64_t rows, int64_t d, float *to);
     /* The largest of those of `rows` rows; NaN stays. */
     float (*most_squares)(const float *x, int64_t ldx, int64_t rows, int64_t d);
@@ -193,9 +194,9 @@ typedef struct Kernel {
     void (*column_bounds)(const float *s, int64_t rows, int64_t takes, int steps, float *limit);
     /* sum[0..TILE_KEYS) = sum over r of factor[r] max(0, s[r][0..TILE_KEYS)). */
     void (*fold_heads)(const float *s, int64_t rows, const float *factor, float *sum);
-    /* at[r]: the largest entry of row r of s, where no other is at most margin[r] below it; else
-     * -1.  top [rows][LANES]: the rows' largest entries, as score leaves them; NULL: sizes |s| are
-     * compared.  count a multiple of TILE_KEYS, no NaN in s. */
+    /* at[r]: the place of the largest entry of row r of s where no other is at most margin[r] below
+     * it; else, and where margin[r] is NaN, -1.  top [rows][LANES]: lanewise largest entries, as
+     * score leaves them; NULL: sizes |s| are compared.  count a multiple of TILE_KEYS, no NaN. */
     void (*peaks)(const float *s, int64_t lds, int64_t rows, int64_t count, const float *top,
                   const float *margin, int32_t *at);
     /* index[i]: the centre that differs from codes[i] in the fewest bits; ties: the lowest. */
