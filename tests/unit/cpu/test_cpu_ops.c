@@ -9,7 +9,8 @@ static double element(const Tensor *t, int64_t head, int64_t heads, int64_t r, i
     return (double)x[turned ? c * t->stride[1] + r : r * t->stride[1] + c];
 }
 
-static void check_gemm(int64_t rows, int64_t cols, int64_t inner, bool ta, bool tb)
+/* 0.5 a b + beta c; with beta 0 what c holds is not read. */
+static void check_gemm(int64_t rows, int64_t cols, int64_t inner, bool ta, bool tb, double beta)
 {
     Fixture f = fixture_new(2, 3);
     Tensor  a = fixture_normal(&f, 1, ta ? inner : rows, ta ? rows : inner, 1);
@@ -21,12 +22,14 @@ static void check_gemm(int64_t rows, int64_t cols, int64_t inner, bool ta, bool 
     double tolerance = inner > 256 ? 2e-5 : 1e-5;
 
     memcpy(old, c.data, (size_t)tensor_bytes(&c));
-    cpu_gemm(f.run, &a, ta, &b, tb, 0.5, 2, &c);
+    for (int64_t x = 0; x < tensor_count(&c) && beta == 0; x++)
+        tensor_f32(&c)[x] = NAN;
+    cpu_gemm(f.run, &a, ta, &b, tb, 0.5, beta, &c);
     for (int64_t t = 0; t < 4; t++)
         for (int64_t r = 0; r < rows; r++)
             for (int64_t x = 0; x < cols; x++) {
                 int64_t at = (t * rows + r) * cols + x;
-                double  want = 2 * (double)old[at];
+                double  want = beta * (double)old[at];
 
                 for (int64_t k = 0; k < inner; k++)
                     want += 0.5 * element(&a, t, 4, r, k, ta) * element(&b, t, 4, k, x, tb);
@@ -39,11 +42,12 @@ static void check_gemm(int64_t rows, int64_t cols, int64_t inner, bool ta, bool 
 
 TEST(gemm)
 {
-    static const int64_t sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 300, 33, 65 }, { 2, 64, 400 } };
+    static const int64_t sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 300, 33, 65 }, { 2, 64, 400 },
+                                        { 200, 64, 300 } };
 
     for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
-        for (int turned = 0; turned < 4; turned++)
-            check_gemm(sizes[x][0], sizes[x][1], sizes[x][2], turned & 1, turned & 2);
+        for (int form = 0; form < 8; form++)
+            check_gemm(sizes[x][0], sizes[x][1], sizes[x][2], form & 1, form & 2, form & 4 ? 2 : 0);
 }
 
 /* c in double, 0.5 a b + beta c, where a is heads of one row or of more. */
