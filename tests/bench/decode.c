@@ -10,8 +10,8 @@
  *
  *     build/tests/bench/decode [rounds [threads [mechanism]]]
  *
- * FETCH=0 or 1 in the environment: whether long runs of dots and mix_row fetch rows ahead
- * (kernel_fetches), whatever the processor.
+ * In the environment, whatever the processor (kernel_fetching): FETCH=0 or 1, whether long runs of
+ * dots and mix_row fetch rows; NEAR=0 or 1, whether AVX-512 fetches only the line that is read.
  */
 #include "attn/cpu/simd/kernel.h"
 #include "attn/run.h"
@@ -190,17 +190,27 @@ static bool bench_init(Bench *b, int threads)
     return b->q.data && b->k.data && b->v.data && b->bytes;
 }
 
+static void set_fetching(void)
+{
+    const char *runs = getenv("FETCH"), *near = getenv("NEAR");
+
+    if (!kernel_at(0)) /* finds what the processor gains by */
+        return;
+    if (runs)
+        kernel_fetching.runs = atoi(runs) != 0;
+    if (near)
+        kernel_fetching.near = atoi(near) != 0;
+}
+
 int main(int argc, char **argv)
 {
     static Samples s;
     int            rounds = bench_rounds(argc, argv, 5, MOST_ROUNDS);
     int            threads = argc > 2 && atoi(argv[2]) == 1 ? 1 : 2;
     const char    *only = argc > 3 ? argv[3] : NULL;
-    const char    *fetch = getenv("FETCH");
     Bench          bench;
 
-    if (fetch && kernel_at(0))
-        kernel_fetches = atoi(fetch) != 0;
+    set_fetching();
     now = threads == 1 ? clock_cpu : clock_wall;
     if (!bench_init(&bench, threads)) {
         fprintf(stderr, "decode: not enough memory for %d keys\n", KEYS);

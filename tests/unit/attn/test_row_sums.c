@@ -468,8 +468,9 @@ static void pass_holds(const Passed *p, bool listed, int count, int64_t d, int64
     }
 }
 
-/* In every kernel, of any width, of listed keys and of neighbours, for one to PASS_ROWS queries. */
-TEST(queries_take_keys_as_a_softmax_does)
+/* In every kernel, of any width, of listed keys and of neighbours, for one to PASS_ROWS queries,
+ * however keys are fetched. */
+static void queries_take_keys(void)
 {
     for (int x = 0; kernel_at(x); x++)
         for (int64_t d = 1; d <= WIDE_ROW; d += 4)
@@ -482,13 +483,24 @@ TEST(queries_take_keys_as_a_softmax_does)
             }
 }
 
-/* Long runs of neighbours in dots and mix_row, with and without the fetch. */
+TEST(queries_take_keys_as_a_softmax_does)
+{
+    bool before = kernel_at(0) && kernel_fetching.near;
+
+    for (int near = 0; near < 2; near++) {
+        kernel_fetching.near = near;
+        queries_take_keys();
+    }
+    kernel_fetching.near = before;
+}
+
+/* Long runs of neighbours in dots and mix_row, however they are fetched. */
 TEST(long_runs_score_and_mix_alike_fetched_or_not)
 {
-    bool before = kernel_fetches;
+    Fetching before = kernel_at(0) ? kernel_fetching : (Fetching){ 0 };
 
     for (int x = 0; kernel_at(x); x++)
-        for (int fetches = 0; fetches < 2; fetches++) {
+        for (int way = 0; way < 4; way++) {
             Passed *p = pass_new(7, 1);
             int32_t run[PASSED];
             float   s[PASSED], sum[WIDE_ROW + LANES];
@@ -497,7 +509,7 @@ TEST(long_runs_score_and_mix_alike_fetched_or_not)
                 run[j] = j;
             for (int t = 0; t < WIDE_ROW + LANES; t++)
                 sum[t] = 3;
-            kernel_fetches = fetches;
+            kernel_fetching = (Fetching){ .runs = way & 1, .near = way & 2 };
             kernel_at(x)->dots(p->q, p->k, WIDE_ROW, run, PASSED, 90, s);
             kernel_at(x)->mix_row(s, p->v, WIDE_ROW, run, PASSED, 90, 0.5f, sum);
             for (int j = 0; j < PASSED; j++)
@@ -510,7 +522,7 @@ TEST(long_runs_score_and_mix_alike_fetched_or_not)
                 CHECK_NEAR(sum[t], want, 2e-5); /* of 151 terms */
             }
         }
-    kernel_fetches = before;
+    kernel_fetching = before;
 }
 
 /* What was taken before is scaled when a larger score comes, and not when none does. */

@@ -264,9 +264,13 @@ const Kernel *kernel_at(int index);
 /* The value of ATTNSCOPE_ISA if no kernel has this name; else NULL. */
 const char *kernel_unknown(void);
 
-/* This processor gains where long runs of dots and mix_row fetch rows ahead: Intel does, AMD's
- * Zen 3 does not (docs/performance-log.md).  Set by the first kernel_at; results are the same. */
-extern bool kernel_fetches;
+/* How this processor reads rows that lie one below the other soonest (docs/performance-log.md).
+ * Found by the first kernel_at; results are the same. */
+typedef struct Fetching {
+    bool runs; /* long runs of dots and mix_row are fetched, too */
+    bool near; /* with AVX-512: the line that is read is prefetched, none beyond it */
+} Fetching;
+extern Fetching kernel_fetching;
 
 extern const Kernel kernel_generic;
 #if defined(__x86_64__)

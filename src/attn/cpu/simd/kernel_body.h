@@ -20,8 +20,11 @@
 #define SCORE_DEPTH 64
 #define FINE_DEPTH 16
 /* Floats beyond those that are read, to prefetch where rows lie one below the other: the hardware
- * begins anew with every page.  Measured on Zen 3 and Zen 5 (docs/performance-log.md). */
-#define AHEAD (WIDTH < LANES ? 576 : 2048)
+ * begins anew with every page.  Measured on Zen 3, 4 and 5 (docs/performance-log.md). */
+#define FAR (WIDTH < LANES ? 576 : 2048)
+#define NEAR 0
+#define ALONE -1 /* nothing */
+#define AHEAD (WIDTH == LANES && kernel_fetching.near ? NEAR : FAR)
 
 INLINE Vec vec_load(const float *p)
 {
@@ -406,16 +409,16 @@ static TARGET float rows_dots_squares(const float *q, const float *k, int64_t ld
 /* A run of neighbours that is long beside what lies AHEAD of its end. */
 INLINE bool fetches(const int32_t *keys, int64_t count)
 {
-    return kernel_fetches && count >= TILE_KEYS && keys[count - 1] - keys[0] == count - 1;
+    return kernel_fetching.runs && count >= TILE_KEYS && keys[count - 1] - keys[0] == count - 1;
 }
 
 #define ROW_SUMS 8 /* sums of a row that is mixed, which hide the latency of a product */
 
-/* `vecs` columns of vectors; `sets` keys in turn have sums of their own; fetch: prefetch what lies
- * AHEAD. */
+/* `vecs` columns of vectors; `sets` keys in turn have sums of their own; prefetches what
+ * lies `ahead`, unless that is ALONE. */
 INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int32_t *keys,
                           int64_t count, const int vecs, const int sets, const int64_t part,
-                          const bool fetch, float factor, float *acc)
+                          const int ahead, float factor, float *acc)
 {
     Vec     c[ROW_SUMS];
     int64_t j = 0;
@@ -432,8 +435,8 @@ INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int
             UNROLL for (int x = 0; x < vecs; x++) {
                 Vec now = part ? vec_load_part(row, part) : vec_load(row + x * WIDTH);
 
-                if (fetch)
-                    __builtin_prefetch(row + x * WIDTH + AHEAD);
+                if (ahead != ALONE)
+                    __builtin_prefetch(row + x * WIDTH + ahead);
                 c[i * vecs + x] = vec_fma(a, now, c[i * vecs + x]);
             }
         }
@@ -456,19 +459,21 @@ INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int
 static TARGET void row_mix(const float *w, const float *v, int64_t ldv, const int32_t *keys,
                            int64_t count, int64_t e, float factor, float *acc)
 {
-    bool    fetch = fetches(keys, count);
+    bool    near = kernel_fetching.near, fetch = fetches(keys, count);
     int64_t at = 0;
 
+    for (; fetch && near && e - at >= ROW_STRIP; at += ROW_STRIP)
+        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, NEAR, factor, acc + at);
     for (; fetch && e - at >= ROW_STRIP; at += ROW_STRIP)
-        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, true, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, FAR, factor, acc + at);
     for (; e - at >= ROW_STRIP; at += ROW_STRIP)
-        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, false, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, ROW_VECS, ROW_SETS, 0, ALONE, factor, acc + at);
     for (; e - at >= STRIP; at += STRIP)
-        strip_mix_row(w, v + at, ldv, keys, count, VECS, 2, 0, false, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, VECS, 2, 0, ALONE, factor, acc + at);
     for (; e - at >= WIDTH; at += WIDTH)
-        strip_mix_row(w, v + at, ldv, keys, count, 1, 4, 0, false, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, 1, 4, 0, ALONE, factor, acc + at);
     if (at < e)
-        strip_mix_row(w, v + at, ldv, keys, count, 1, 1, e - at, false, factor, acc + at);
+        strip_mix_row(w, v + at, ldv, keys, count, 1, 1, e - at, ALONE, factor, acc + at);
 }
 
 /* A row of the state is read and written once for all tokens. */

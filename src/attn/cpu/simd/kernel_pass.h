@@ -16,9 +16,10 @@
 static const int32_t pass_places[PASS_KEYS] = { PLACES(0),  PLACES(8),  PLACES(16), PLACES(24),
                                                 PLACES(32), PLACES(40), PLACES(48), PLACES(56) };
 
-/* Products of each query with keys [first, end) of four; fetch: prefetch what lies AHEAD. */
+/* Products of each query with keys [first, end) of four.  `ahead`, here and below: floats beyond
+ * those that are read, to prefetch, or ALONE. */
 INLINE void pass_products(const KeyPass *p, const int rows, const float *const key[4],
-                          const int first, const int end, const bool fetch, Vec sum[PASS_GROUP][4])
+                          const int first, const int end, const int ahead, Vec sum[PASS_GROUP][4])
 {
     int64_t t = 0;
 
@@ -26,8 +27,8 @@ INLINE void pass_products(const KeyPass *p, const int rows, const float *const k
         UNROLL for (int g = first; g < end; g++) {
             Vec now = vec_load(key[g] + t);
 
-            if (fetch)
-                __builtin_prefetch(key[g] + t + AHEAD);
+            if (ahead != ALONE)
+                __builtin_prefetch(key[g] + t + ahead);
             UNROLL for (int r = 0; r < rows; r++)
                 sum[r][g] = vec_fma(vec_load(p->q + r * p->ldq + t), now, sum[r][g]);
         }
@@ -46,11 +47,11 @@ INLINE void pass_products(const KeyPass *p, const int rows, const float *const k
  * a query once for both; else the lines of four keys in turns, whose reads do not wait for each
  * other, or of as many as sixteen registers have room for. */
 INLINE void pass_scores(const KeyPass *p, const int rows, const float *k, const int32_t *keys,
-                        int64_t count, const bool fetch, float *const s[PASS_GROUP])
+                        int64_t count, const int ahead, float *const s[PASS_GROUP])
 {
     const bool narrow = WIDTH < LANES;
     const int  fetched = narrow && rows > 1 ? 2 : 1, listed = narrow && rows > PASS_PAIR ? 2 : 4;
-    const int  together = fetch ? fetched : listed;
+    const int  together = ahead == ALONE ? listed : fetched;
 
     for (int64_t x = 0; x < count; x += 4) {
         const float *key[4];
@@ -62,7 +63,7 @@ INLINE void pass_scores(const KeyPass *p, const int rows, const float *k, const 
                 sum[r][g] = vec_splat(0.0f);
         }
         UNROLL for (int g = 0; g < 4; g += together)
-            pass_products(p, rows, key, g, g + together, fetch, sum);
+            pass_products(p, rows, key, g, g + together, ahead, sum);
         UNROLL for (int r = 0; r < rows; r++) {
             if (x + 4 <= count)
                 vec_totals(sum[r], s[r] + x);
@@ -78,10 +79,12 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
 {
     KeyPass p = { .q = q, .ldk = ldk, .d = d };
 
-    if (fetches(keys, count))
-        pass_scores(&p, 1, k, keys, count, true, (float *[PASS_GROUP]){ s });
+    if (!fetches(keys, count))
+        pass_scores(&p, 1, k, keys, count, ALONE, (float *[PASS_GROUP]){ s });
+    else if (kernel_fetching.near)
+        pass_scores(&p, 1, k, keys, count, NEAR, (float *[PASS_GROUP]){ s });
     else
-        pass_scores(&p, 1, k, keys, count, false, (float *[PASS_GROUP]){ s });
+        pass_scores(&p, 1, k, keys, count, FAR, (float *[PASS_GROUP]){ s });
 }
 
 /* A row's scores become weights of the largest so far, and join its sum; returns the factor of what
@@ -114,7 +117,7 @@ INLINE float pass_soften(float *s, const int step, float *max, Vec *sum)
 
 /* Columns of four vectors, of two rows. */
 INLINE void pass_strip(const KeyPass *p, float (*w)[PASS_KEYS], const float *v,
-                       const int32_t *keys, int64_t count, const bool fetch, const float *factor,
+                       const int32_t *keys, int64_t count, const int ahead, const float *factor,
                        float *acc)
 {
     Vec c[PASS_PAIR][PASS_VECS];
@@ -129,8 +132,8 @@ INLINE void pass_strip(const KeyPass *p, float (*w)[PASS_KEYS], const float *v,
         UNROLL for (int x = 0; x < PASS_VECS; x++) {
             Vec now = vec_load(row + x * WIDTH);
 
-            if (fetch)
-                __builtin_prefetch(row + x * WIDTH + AHEAD);
+            if (ahead != ALONE)
+                __builtin_prefetch(row + x * WIDTH + ahead);
             c[0][x] = vec_fma(a, now, c[0][x]);
             c[1][x] = vec_fma(b, now, c[1][x]);
         }
@@ -142,55 +145,55 @@ INLINE void pass_strip(const KeyPass *p, float (*w)[PASS_KEYS], const float *v,
 
 /* The same of one row: `vecs` vectors, as row_mix takes them. */
 INLINE void lone_strip(const KeyPass *p, const float *w, const float *v, const int32_t *keys,
-                       int64_t count, const int vecs, const bool fetch, float factor, float *acc)
+                       int64_t count, const int vecs, const int ahead, float factor, float *acc)
 {
-    strip_mix_row(w, v, p->ldv, keys, count, vecs, ROW_SUMS / vecs, 0, fetch, factor, acc);
+    strip_mix_row(w, v, p->ldv, keys, count, vecs, ROW_SUMS / vecs, 0, ahead, factor, acc);
 }
 
 /* Whole strips of columns from `at` on; returns the first column that is left.  One row takes as
  * many columns at a time as it can, so that a key's lines follow each other. */
 INLINE int64_t pass_strips(const KeyPass *p, const int rows, float (*w)[PASS_KEYS],
-                           const float *v, const int32_t *keys, int64_t count, const bool fetch,
+                           const float *v, const int32_t *keys, int64_t count, const int ahead,
                            const float *factor, int64_t at)
 {
     for (; rows == 1 && p->e - at >= ROW_STRIP; at += ROW_STRIP)
-        lone_strip(p, w[0], v + at, keys, count, ROW_VECS, fetch, factor[0], p->acc + at);
+        lone_strip(p, w[0], v + at, keys, count, ROW_VECS, ahead, factor[0], p->acc + at);
     for (; rows == 1 && p->e - at >= PASS_STRIP; at += PASS_STRIP)
-        lone_strip(p, w[0], v + at, keys, count, PASS_VECS, fetch, factor[0], p->acc + at);
+        lone_strip(p, w[0], v + at, keys, count, PASS_VECS, ahead, factor[0], p->acc + at);
     for (; p->e - at >= PASS_STRIP; at += PASS_STRIP)
         UNROLL for (int r = 0; r < rows; r += PASS_PAIR)
-            pass_strip(p, w + r, v + at, keys, count, fetch && r == 0, factor + r,
+            pass_strip(p, w + r, v + at, keys, count, r == 0 ? ahead : ALONE, factor + r,
                        p->acc + r * p->lda + at);
     return at;
 }
 
 INLINE void pass_mix(const KeyPass *p, const int rows, float (*w)[PASS_KEYS],
-                     const float *v, const int32_t *keys, int64_t count, const bool fetch,
+                     const float *v, const int32_t *keys, int64_t count, const int ahead,
                      const float *factor)
 {
     int64_t at = 0;
 
-    if (fetch && p->v != p->k)
-        at = pass_strips(p, rows, w, v, keys, count, true, factor, 0);
-    at = pass_strips(p, rows, w, v, keys, count, false, factor, at);
+    if (ahead != ALONE && p->v != p->k)
+        at = pass_strips(p, rows, w, v, keys, count, ahead, factor, 0);
+    at = pass_strips(p, rows, w, v, keys, count, ALONE, factor, at);
     for (int r = 0; at < p->e && r < rows; r++)
         row_mix(w[r], v + at, p->ldv, keys, count, p->e - at, factor[r],
                 p->acc + r * p->lda + at);
 }
 
 INLINE void pass_keys(const KeyPass *p, const int rows, const float *k, const float *v,
-                      const int32_t *keys, int64_t count, const int step, const bool fetch,
+                      const int32_t *keys, int64_t count, const int step, const int ahead,
                       Vec *sum)
 {
     float s[PASS_GROUP][PASS_KEYS], factor[PASS_GROUP];
 
-    pass_scores(p, rows, k, keys, count, fetch, (float *[PASS_GROUP]){ s[0], s[1], s[2], s[3] });
+    pass_scores(p, rows, k, keys, count, ahead, (float *[PASS_GROUP]){ s[0], s[1], s[2], s[3] });
     for (int64_t x = count; x < step; x++) /* of no key */
         UNROLL for (int r = 0; r < rows; r++)
             s[r][x] = -INFINITY;
     UNROLL for (int r = 0; r < rows; r++)
         factor[r] = pass_soften(s[r], step, p->max + r * p->ldm, &sum[r]);
-    pass_mix(p, rows, s, v, keys, count, fetch, factor);
+    pass_mix(p, rows, s, v, keys, count, ahead, factor);
 }
 
 /* Keys from place x on, at most PASS_KEYS. */
@@ -199,7 +202,7 @@ INLINE void pass_some(const KeyPass *p, const int rows, int64_t x, Vec *sum)
     int64_t      count = p->count - x < PASS_KEYS ? p->count - x : PASS_KEYS;
     const float *k = p->keys ? p->k : p->k + x * p->ldk, *v = p->keys ? p->v : p->v + x * p->ldv;
 
-    pass_keys(p, rows, k, v, p->keys ? p->keys + x : pass_places, count, PASS_KEYS, false, sum);
+    pass_keys(p, rows, k, v, p->keys ? p->keys + x : pass_places, count, PASS_KEYS, ALONE, sum);
 }
 
 INLINE Vec vec_first(float x)
@@ -210,7 +213,7 @@ INLINE Vec vec_first(float x)
 }
 
 /* Neighbours are `few` at a time, fetched ahead; the last ones, and listed keys, are PASS_KEYS. */
-INLINE void pass_rows(const KeyPass *p, const int rows, const int few)
+INLINE void pass_rows(const KeyPass *p, const int rows, const int few, const int ahead)
 {
     Vec     sum[PASS_GROUP];
     int64_t x = 0;
@@ -218,7 +221,7 @@ INLINE void pass_rows(const KeyPass *p, const int rows, const int few)
     UNROLL for (int r = 0; r < rows; r++)
         sum[r] = vec_first(p->sum[r * p->ldm]);
     for (; !p->keys && x + few <= p->count; x += few)
-        pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, few, few, true,
+        pass_keys(p, rows, p->k + x * p->ldk, p->v + x * p->ldv, pass_places, few, few, ahead,
                   sum);
     for (; x < p->count; x += PASS_KEYS)
         pass_some(p, rows, x, sum);
@@ -226,33 +229,36 @@ INLINE void pass_rows(const KeyPass *p, const int rows, const int few)
         p->sum[r * p->ldm] = vec_total(sum[r]);
 }
 
-/* Two functions, because a compiler that joins them keeps more of *p in registers than the sums
- * leave room for. */
-static TARGET __attribute__((noinline)) void pass_four(const KeyPass *p)
-{
-    pass_rows(p, PASS_GROUP, PASS_FEW);
-}
-
+/* One function for each number of rows and distance, because a compiler that joins them keeps more
+ * of *p in registers than the sums leave room for. */
+#define PASS(name, rows, few, ahead)                                                               \
+    static TARGET __attribute__((noinline)) void name(const KeyPass *p)                            \
+    {                                                                                              \
+        pass_rows(p, rows, few, ahead);                                                            \
+    }
+PASS(pass_four, PASS_GROUP, PASS_FEW, FAR)
+PASS(pass_four_near, PASS_GROUP, PASS_FEW, NEAR)
 /* Two rows take sixteen keys at a time.  That is faster for two heads that share latents: these are
  * keys and values, so nothing else is read between. */
-static TARGET __attribute__((noinline)) void pass_one_or_two(const KeyPass *p)
-{
-    if (p->rows == 1)
-        pass_rows(p, 1, PASS_LONE);
-    else
-        pass_rows(p, PASS_PAIR, LANES);
-}
+PASS(pass_two, PASS_PAIR, LANES, FAR)
+PASS(pass_two_near, PASS_PAIR, LANES, NEAR)
+PASS(pass_one, 1, PASS_LONE, FAR)
+PASS(pass_one_near, 1, PASS_FEW, NEAR)
+#undef PASS
 
 static TARGET void key_pass(const KeyPass *p)
 {
     KeyPass group = *p;
+    bool    near = AHEAD == NEAR;
 
     for (int left = p->rows; left > 0; left -= group.rows) {
         group.rows = left >= PASS_GROUP ? PASS_GROUP : left >= PASS_PAIR ? PASS_PAIR : 1;
         if (group.rows == PASS_GROUP)
-            pass_four(&group);
+            (near ? pass_four_near : pass_four)(&group);
+        else if (group.rows == PASS_PAIR)
+            (near ? pass_two_near : pass_two)(&group);
         else
-            pass_one_or_two(&group);
+            (near ? pass_one_near : pass_one)(&group);
         group.q += group.rows * p->ldq;
         group.max += group.rows * p->ldm;
         group.sum += group.rows * p->ldm;
