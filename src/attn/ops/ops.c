@@ -431,8 +431,7 @@ static bool subtracts_top(FeatureMap map)
 
 bool linear_finds_top(const LinearAttend *in)
 {
-    return !in->causal && in->form != LINEAR_MATRIX && !in->from_k.map.wide &&
-           subtracts_top(in->from_k.map);
+    return in->form != LINEAR_MATRIX && !in->from_k.map.wide && subtracts_top(in->from_k.map);
 }
 
 /* Each row can be made from its vector alone, and is read once. */

@@ -254,8 +254,9 @@ static double length_of(int way, int64_t j, int64_t m)
     return way == 0 ? 1 : way == 1 ? 0.2 + 2 * at : way == 2 ? 2.2 - 2 * at : j == m - 5 ? 3 : 0.5;
 }
 
-/* Features of keys are not given but made, so their maximum is found while they are summed. */
-static void check_under_top(const Sizes *s, FeatureKind kind, int way)
+/* Features of keys are not given but made, so their maximum is found while they are summed; causal,
+ * after rows were read that do not see it. */
+static void check_under_top(const Sizes *s, FeatureKind kind, int way, LinearForm form, bool causal)
 {
     Case       c = case_new(s, 2);
     int64_t    m = kind == FEATURE_HYPERBOLIC ? s->f / 2 : s->f;
@@ -274,10 +275,14 @@ static void check_under_top(const Sizes *s, FeatureKind kind, int way)
                                               *tensor_f64(&top));
     c.in.from_k = (FeatureSource){ .x = x, .w = w, .map = map };
     c.in.fk.data = NULL;
+    c.in.form = form;
+    c.in.causal = causal;
+    c.in.denominator = (DenominatorForm)(way & 3);
     assert_true(linear_finds_top(&c.in));
     cpu_linear_attend(c.f.run, &c.in, &c.out);
     c.in.fk = made;
-    snprintf(what, sizeof(what), "kind %d way %d m=%d", (int)kind, way, (int)s->m);
+    snprintf(what, sizeof(what), "kind %d way %d form %d causal %d m=%d", (int)kind, way, (int)form,
+             causal, (int)s->m);
     check_case(&c, what);
     check_memory(&c, what);
     fixture_free(&c.f);
@@ -290,9 +295,22 @@ TEST(the_maximum_of_keys_is_found_while_they_are_summed)
 
     for (size_t x = 0; x < sizeof(some) / sizeof(*some); x++)
         for (int way = 0; way < 4; way++) {
-            check_under_top(&some[x], FEATURE_POSITIVE, way);
-            check_under_top(&some[x], FEATURE_HYPERBOLIC, way);
+            check_under_top(&some[x], FEATURE_POSITIVE, way, LINEAR_AUTO, false);
+            check_under_top(&some[x], FEATURE_HYPERBOLIC, way, LINEAR_AUTO, false);
         }
+}
+
+TEST(a_causal_row_is_scaled_when_the_maximum_of_all_keys_is_known)
+{
+    static const Sizes some[] = { { 1, 1, 1, 1, 2, 1 }, { 1, 130, 130, 8, 12, 9 },
+                                  { 1, 700, 700, 16, 34, 65 } };
+
+    for (size_t x = 0; x < sizeof(some) / sizeof(*some); x++)
+        for (int way = 0; way < 4; way++)
+            for (int form = LINEAR_RECURRENT; form <= LINEAR_CHUNKED; form++) {
+                check_under_top(&some[x], FEATURE_POSITIVE, way, (LinearForm)form, true);
+                check_under_top(&some[x], FEATURE_HYPERBOLIC, way, (LinearForm)form, true);
+            }
 }
 
 TEST(threads_change_nothing)

@@ -36,8 +36,11 @@ typedef struct Job {
     double             *state;   /* [h][slices][f][e] */
     double             *z;       /* [h][slices][f]; slice 0 becomes the head's sum */
     bool                under_top; /* the keys' maximum c is found here */
-    double             *top;     /* [h][slices] c of the keys so far */
-    double             *value;   /* [h][slices][e] sum of values, of keys under_top */
+    double             *top;     /* [h][slices] c of the keys so far; causal: [h][steps], of the
+                                    keys up to each step's end */
+    int64_t             steps, step_rows; /* of a head; rows of a step */
+    double             *value;   /* [h][slices][e] sum of values, of keys under_top; causal:
+                                    [workers][e] */
     float              *work;    /* [workers][work_size] */
     int64_t             work_size;
 } Job;
@@ -74,10 +77,9 @@ static int64_t room_for(const Job *job, const Tensor *f, int64_t rows)
     return f->data ? 0 : round_up_to(rows * job->f, LANES);
 }
 
-static int64_t room_for_keys(const Job *job)
+static int64_t room_for_keys(const Job *job, int64_t rows)
 {
-    return job->under_top ? round_up_to(FEATURE_ROWS * job->f, LANES)
-                          : room_for(job, &job->in->fk, FEATURE_ROWS);
+    return job->under_top ? round_up_to(rows * job->f, LANES) : room_for(job, &job->in->fk, rows);
 }
 
 static const float *v_of(const Job *job, int64_t head, int64_t j)
@@ -326,7 +328,7 @@ static bool sum_state(Job *job)
 {
     Run    *r = job->run;
     int64_t lda = round_up_to(job->e, LANES), f = job->f;
-    int64_t work = max_i64(f * lda + room_for_keys(job),
+    int64_t work = max_i64(f * lda + room_for_keys(job, FEATURE_ROWS),
                            FEATURE_ROWS * lda + room_for(job, &job->in->fq, FEATURE_ROWS));
 
     job->slice_keys = max_i64(SLICE_KEYS, round_up_to(ceil_div(job->m, SLICES), READ_ROWS));
@@ -347,69 +349,175 @@ static void factorised(Job *job)
         threads_run(job->run->threads, job->h * job->blocks, read_item, job);
 }
 
+/* ---- causal: keys under a maximum that rises ---------------------------------- */
+
+/* What a head knows of the keys up to now. */
+typedef struct Past {
+    int64_t head;
+    float  *state; /* [f][ld] sum of fk^T v */
+    int64_t ld;
+    double *z;     /* [f] */
+    double *top;   /* c of each step; NULL: features are made or given as they are */
+} Past;
+
+static Past past_new(const Job *job, int64_t head, float *state, int64_t ld, double *z)
+{
+    Past p = { .head = head, .state = state, .ld = ld, .z = z,
+               .top = job->under_top ? job->top + head * job->steps : NULL };
+
+    memset(state, 0, (size_t)(job->f * ld) * sizeof(*state));
+    memset(z, 0, (size_t)job->f * sizeof(*z));
+    return p;
+}
+
+/* c of the rows before `step`. */
+static double top_before(const Past *p, int64_t step)
+{
+    return step > 0 ? p->top[step - 1] : -(double)INFINITY;
+}
+
+/* Features of a step's keys, made in `made` [rows][f] unless they lie in memory.  Where c is known
+ * only at the end they are exp(u - s - c'), as in keys_under_top. */
+static Rows past_keys(const Job *job, Past *p, int64_t first, int64_t rows, float *made)
+{
+    int64_t step = first / job->step_rows;
+    double  top, before;
+
+    if (!p->top)
+        return fk_of(job, p->head, first, rows, made);
+    top = cpu_features_project(&job->keys, p->head, first, rows, made);
+    before = top_before(p, step);
+    p->top[step] = fmax(before, top);
+    if (top > before) {
+        job->kernel->scale(p->state, job->f * p->ld, (float)exp(before - top), p->state);
+        job->kernel->scale64(p->z, job->f, exp(before - top));
+    }
+    cpu_features_under(&job->keys, p->head, first, rows, p->top[step], made);
+    return (Rows){ made, job->f };
+}
+
+/* Row i from its sums (which may be the row itself) and its product z with the sum of keys.  Where c
+ * is not known yet all is kept as it is, z and the sum of the query's features in the places of the
+ * divisor and the denominator. */
+static void past_row(const Job *job, const Past *p, int64_t i, const float *fq, double z,
+                     const float *sums)
+{
+    int64_t at = p->head * job->n + i;
+    double  features, squares;
+
+    if (!p->top) {
+        finish_row(job, p->head, i, fq, z, sums);
+        return;
+    }
+    job->kernel->moments(fq, job->f, 0, &features, &squares);
+    tensor_f32(&job->out->denominator)[at] = (float)features;
+    tensor_f64(&job->out->divisor)[at] = z;
+    job->kernel->scale(sums, job->e, 1, out_of(job, p->head, i));
+}
+
+/* The row under c: its sums times exp(c' - c), and what eps adds to every feature of its keys, whose
+ * values have the sum `value`. */
+static void late_row(const Job *job, int64_t head, int64_t i, double factor, const double *value)
+{
+    float  *z = tensor_f32(&job->out->denominator) + head * job->n + i, *out = out_of(job, head, i);
+    double *divisor = tensor_f64(&job->out->divisor) + head * job->n + i;
+    double  features = (double)*z, added = constant_of(job) * features;
+    double  sum = factor * *divisor + added * (double)(i + 1);
+
+    *z = (float)sum;
+    *divisor = cpu_divisor(job->in, sum, features);
+    for (int64_t c = 0; c < job->e; c++)
+        out[c] = (float)(factor / *divisor * (double)out[c] + added / *divisor * value[c]);
+}
+
+/* All rows of the head under c, which is known now, and then the state. */
+static void past_end(const Job *job, const Past *p, double *value)
+{
+    double c = p->top ? top_before(p, job->steps) : 0;
+
+    memset(value, 0, (size_t)job->e * sizeof(*value));
+    for (int64_t i = 0; p->top && i < job->n && !cpu_cancelled(job->run); i++) {
+        double top = p->top[i / job->step_rows];
+
+        job->kernel->fold(v_of(job, p->head, i), job->e, value);
+        late_row(job, p->head, i, top == c ? 1 : exp(top - c), value);
+    }
+    for (int64_t t = 0; t < job->f; t++)
+        for (int64_t x = 0; x < job->e; x++)
+            tensor_f32(&job->out->memory)[(p->head * job->f + t) * job->e + x] =
+                p->state[t * p->ld + x] + (float)(constant_of(job) * value[x]);
+}
+
+/* Room for it; false: no memory. */
+static bool past_room(Job *job, int64_t rows)
+{
+    int64_t size = (int64_t)sizeof(double);
+
+    job->step_rows = rows;
+    job->steps = ceil_div(job->n, rows);
+    job->value = cpu_scratch(job->run, threads_count(job->run->threads), job->e * size);
+    if (job->under_top)
+        job->top = cpu_scratch(job->run, job->h, job->steps * size);
+    return job->value && (job->top || !job->under_top);
+}
+
 /* ---- causal, token by token ------------------------------------------------- */
 
-/* Tokens [first, first + count); state, then values and sums of RECUR_TOKENS tokens. */
-static void take_tokens(const Job *job, int64_t head, int64_t first, int64_t count, Rows q, Rows k,
-                        float *state, double *z)
+/* Tokens [first, first + count); behind the state values and sums of RECUR_TOKENS tokens. */
+static void take_tokens(const Job *job, Past *p, int64_t first, int64_t count, Rows q, Rows k)
 {
-    int64_t      f = job->f, e = job->e, padded = round_up_to(e, LANES);
-    float       *value = state + f * padded, *sums = value + RECUR_TOKENS * padded;
+    int64_t      f = job->f, e = job->e, padded = p->ld;
+    float       *value = p->state + f * padded, *sums = value + RECUR_TOKENS * padded;
     const float *fq[RECUR_TOKENS], *fk[RECUR_TOKENS];
 
     for (int64_t x = 0; x < count; x++) {
         fq[x] = q.row + x * q.ld;
         fk[x] = k.row + x * k.ld;
-        memcpy(value + x * padded, v_of(job, head, first + x), (size_t)e * sizeof(*value));
-        fetch_value(job, head, first + x + TOKENS_AHEAD);
-        fetch_out(job, head, first + x + TOKENS_AHEAD);
+        memcpy(value + x * padded, v_of(job, p->head, first + x), (size_t)e * sizeof(*value));
+        fetch_value(job, p->head, first + x + TOKENS_AHEAD);
+        fetch_out(job, p->head, first + x + TOKENS_AHEAD);
     }
-    job->kernel->recur(fq, fk, value, count, f, padded, state, sums);
+    job->kernel->recur(fq, fk, value, count, f, padded, p->state, sums);
     for (int64_t x = 0; x < count; x++) {
-        job->kernel->fold(fk[x], f, z);
-        finish_row(job, head, first + x, fq[x], job->kernel->dot_wide(fq[x], z, f),
-                   sums + x * padded);
+        job->kernel->fold(fk[x], f, p->z);
+        past_row(job, p, first + x, fq[x], job->kernel->dot_wide(fq[x], p->z, f),
+                 sums + x * padded);
     }
 }
 
 /* At most FEATURE_ROWS tokens from `first` on. */
-static void take_block(const Job *job, int64_t head, int64_t first, float *state, double *z,
-                       float *made)
+static void take_block(const Job *job, Past *p, int64_t first, float *made)
 {
     int64_t rows = min_i64(FEATURE_ROWS, job->n - first);
-    Rows    q = fq_of(job, head, first, rows, made);
-    Rows    k = fk_of(job, head, first, rows,
-                      made + room_for(job, &job->in->fq, FEATURE_ROWS));
+    Rows    q = fq_of(job, p->head, first, rows, made);
+    Rows    k = past_keys(job, p, first, rows, made + room_for(job, &job->in->fq, FEATURE_ROWS));
 
     for (int64_t x = 0; x < rows; x += RECUR_TOKENS)
-        take_tokens(job, head, first + x, min_i64(RECUR_TOKENS, rows - x),
-                    (Rows){ q.row + x * q.ld, q.ld }, (Rows){ k.row + x * k.ld, k.ld }, state, z);
+        take_tokens(job, p, first + x, min_i64(RECUR_TOKENS, rows - x),
+                    (Rows){ q.row + x * q.ld, q.ld }, (Rows){ k.row + x * k.ld, k.ld });
 }
 
 static void recurrent_item(void *context, int64_t head, int worker)
 {
     const Job *job = context;
-    int64_t    f = job->f, e = job->e, padded = round_up_to(e, LANES);
-    int64_t    size = (f + 2 * RECUR_TOKENS) * padded;
-    float     *state = job->work + worker * job->work_size;
-    double    *z = job->z + worker * f;
+    int64_t    f = job->f, padded = round_up_to(job->e, LANES);
+    float     *state = job->work + worker * job->work_size, *tokens = state + f * padded;
+    Past       p = past_new(job, head, state, padded, job->z + worker * f);
 
-    memset(state, 0, (size_t)size * sizeof(*state));
-    memset(z, 0, (size_t)f * sizeof(*z));
+    memset(tokens, 0, (size_t)(2 * RECUR_TOKENS * padded) * sizeof(*tokens));
     for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i += FEATURE_ROWS)
-        take_block(job, head, i, state, z, state + size);
-    for (int64_t t = 0; t < f; t++)
-        memcpy(tensor_f32(&job->out->memory) + (head * f + t) * e, state + t * padded,
-               (size_t)e * sizeof(*state));
+        take_block(job, &p, i, tokens + 2 * RECUR_TOKENS * padded);
+    past_end(job, &p, job->value + worker * job->e);
 }
 
 static void recurrent(Job *job)
 {
     job->z = cpu_scratch(job->run, threads_count(job->run->threads),
                          job->f * (int64_t)sizeof(double));
-    if (job->z && worker_memory(job, (job->f + 2 * RECUR_TOKENS) * round_up_to(job->e, LANES) +
-                                         room_for(job, &job->in->fq, FEATURE_ROWS) +
-                                         room_for(job, &job->in->fk, FEATURE_ROWS)))
+    if (job->z && past_room(job, FEATURE_ROWS) &&
+        worker_memory(job, (job->f + 2 * RECUR_TOKENS) * round_up_to(job->e, LANES) +
+                               room_for(job, &job->in->fq, FEATURE_ROWS) +
+                               room_for_keys(job, FEATURE_ROWS)))
         threads_run(job->run->threads, job->h, recurrent_item, job);
 }
 
@@ -427,28 +535,28 @@ static void lower_triangle(float *a, int64_t rows, int64_t cols, int64_t lda, in
         }
 }
 
-static void take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows, float *inner,
-                       double *z, double *sums)
+static void take_chunk(const Job *job, Past *p, int64_t first, int64_t rows, float *inner,
+                       double *sums)
 {
-    float *state = tensor_f32(&job->out->memory) + head * job->f * job->e;
     float *made = inner + round_up_to(job->chunk * job->chunk, LANES);
-    Rows   q = fq_of(job, head, first, rows, made);
-    Rows   k = fk_of(job, head, first, rows, made + room_for(job, &job->in->fq, job->chunk));
+    float *out = out_of(job, p->head, first);
+    Rows   q = fq_of(job, p->head, first, rows, made);
+    Rows   k = past_keys(job, p, first, rows, made + room_for(job, &job->in->fq, job->chunk));
     Matrix fq = { q.row, q.ld, false }, fk = { k.row, k.ld, true };
-    Matrix v = { v_of(job, head, first), job->in->v.stride[1], false };
-    Matrix before = { state, job->e, false }, inside = { inner, rows, false };
+    Matrix v = { v_of(job, p->head, first), job->in->v.stride[1], false };
+    Matrix before = { p->state, p->ld, false }, inside = { inner, rows, false };
 
     for (int64_t i = 0; i < rows; i++)
-        sums[i] = job->kernel->dot_wide(q.row + i * q.ld, z, job->f);
+        sums[i] = job->kernel->dot_wide(q.row + i * q.ld, p->z, job->f);
     cpu_sgemm(fq, fk, rows, rows, job->f, 1, 0, inner, rows);
     lower_triangle(inner, rows, rows, rows, 0, sums);
-    cpu_sgemm(fq, before, rows, job->e, job->f, 1, 0, out_of(job, head, first), job->e);
-    cpu_sgemm(inside, v, rows, job->e, rows, 1, 1, out_of(job, head, first), job->e);
+    cpu_sgemm(fq, before, rows, job->e, job->f, 1, 0, out, job->e);
+    cpu_sgemm(inside, v, rows, job->e, rows, 1, 1, out, job->e);
     for (int64_t i = 0; i < rows; i++)
-        finish_row(job, head, first + i, q.row + i * q.ld, sums[i], out_of(job, head, first + i));
-    cpu_sgemm(fk, v, job->f, job->e, rows, 1, 1, state, job->e);
+        past_row(job, p, first + i, q.row + i * q.ld, sums[i], out + i * job->e);
+    cpu_sgemm(fk, v, job->f, job->e, rows, 1, 1, p->state, p->ld);
     for (int64_t i = 0; i < rows; i++)
-        job->kernel->fold(k.row + i * k.ld, job->f, z);
+        job->kernel->fold(k.row + i * k.ld, job->f, p->z);
 }
 
 static void chunked_item(void *context, int64_t head, int worker)
@@ -456,12 +564,12 @@ static void chunked_item(void *context, int64_t head, int worker)
     const Job *job = context;
     float     *inner = job->work + worker * job->work_size;
     double    *z = job->z + worker * (job->f + job->chunk);
+    float     *state = tensor_f32(&job->out->memory) + head * job->f * job->e;
+    Past       p = past_new(job, head, state, job->e, z);
 
-    memset(tensor_f32(&job->out->memory) + head * job->f * job->e, 0,
-           (size_t)(job->f * job->e) * sizeof(float));
-    memset(z, 0, (size_t)job->f * sizeof(*z));
     for (int64_t first = 0; first < job->n && !cpu_cancelled(job->run); first += job->chunk)
-        take_chunk(job, head, first, min_i64(job->chunk, job->n - first), inner, z, z + job->f);
+        take_chunk(job, &p, first, min_i64(job->chunk, job->n - first), inner, z + job->f);
+    past_end(job, &p, job->value + worker * job->e);
 }
 
 static void chunked(Job *job)
@@ -470,9 +578,10 @@ static void chunked(Job *job)
 
     job->chunk = max_i64(1, min_i64(job->in->chunk, job->n));
     job->z = cpu_scratch(job->run, workers, (job->f + job->chunk) * (int64_t)sizeof(double));
-    if (job->z && worker_memory(job, round_up_to(job->chunk * job->chunk, LANES) +
-                                         room_for(job, &job->in->fq, job->chunk) +
-                                         room_for(job, &job->in->fk, job->chunk)))
+    if (job->z && past_room(job, job->chunk) &&
+        worker_memory(job, round_up_to(job->chunk * job->chunk, LANES) +
+                               room_for(job, &job->in->fq, job->chunk) +
+                               room_for_keys(job, job->chunk)))
         threads_run(job->run->threads, job->h, chunked_item, job);
 }
 
