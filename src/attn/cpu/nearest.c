@@ -190,10 +190,20 @@ static int32_t exact_index(const Job *job, Worker *w, int64_t head, int64_t i, i
     return cpu_argmax_row(w->exact, c->count, job->in->with_negative);
 }
 
-/* Scores of `rows` rows from x on with all panels of the place; padding columns are -inf or,
- * with_negative, 0. */
-static void score_rows(const Job *job, Worker *w, const float *x, int64_t rows, int64_t place)
+/* Prefetches a tile of rows from `first` on, as far as there are any. */
+static PREFETCHES void fetch_tile(const Job *job, int64_t head, int64_t first)
 {
+    for (int64_t i = first; i < min_i64(job->n, first + TILE_ROWS); i++)
+        cpu_fetch(near_row(job, head, i), job->columns.d);
+}
+
+/* Scores of `rows` rows from `first` on with all panels of the place; padding columns are -inf or,
+ * with_negative, 0.  As many rows behind them are fetched with the first part. */
+static void score_rows(const Job *job, Worker *w, int64_t head, int64_t part, int64_t first,
+                       int64_t rows)
+{
+    const float   *x = near_row(job, head, first);
+    int64_t        place = columns_place(&job->columns, head, job->heads, part);
     const Columns *c = &job->columns;
     int64_t        panels = c->padded / TILE_KEYS, tail = c->count - (panels - 1) * TILE_KEYS;
     int64_t        lds = c->padded + LANES, ldx = job->in->x.near.stride[1];
@@ -206,10 +216,13 @@ static void score_rows(const Job *job, Worker *w, const float *x, int64_t rows, 
     for (int64_t p = 0; p < panels; p++) {
         bool cut = p == panels - 1 && tail < TILE_KEYS && !job->in->with_negative;
 
-        for (int64_t i = 0; i < rows; i += TILE_ROWS)
+        for (int64_t i = 0; i < rows; i += TILE_ROWS) {
+            if (part == 0 && p == 0)
+                fetch_tile(job, head, first + rows + i);
             score_tile(job, w, x + i * ldx, min_i64(TILE_ROWS, rows - i),
                        columns_panel(c, place, p), cut ? keep : NULL,
                        w->scores + i * lds + p * TILE_KEYS, lds, w->top + i * LANES);
+        }
     }
 }
 
@@ -231,7 +244,7 @@ static void nearest_rows(const Job *job, Worker *w, int64_t head, int64_t part, 
     int64_t        place = columns_place(c, head, job->heads, part), lds = c->padded + LANES;
     int32_t       *to = tensor_i32(job->out) + (head * c->parts + part) * job->n + first;
 
-    score_rows(job, w, x, rows, place);
+    score_rows(job, w, head, part, first, rows);
     for (int64_t i = 0; i < rows; i++)
         w->margin[i] = apart(job, place, w->squares[i]);
     kernel_at(0)->peaks(w->scores, lds, rows, c->padded, job->in->with_negative ? NULL : w->top,
@@ -397,7 +410,8 @@ void cpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor 
  * For sums an item is a head, so they are the same for any number of threads.
  */
 
-#define ROWS 1024 /* codes of one item of work */
+#define ROWS 1024     /* codes of one item of work */
+#define ROWS_AHEAD 16 /* distance at which rows are prefetched */
 
 typedef struct Sums {
     const Tensor *x, *index;
@@ -438,7 +452,11 @@ static void sums_item(void *context, int64_t head, int worker)
         return;
     }
     for (int64_t i = 0; i < n; i++, x += job->x->stride[1]) {
-        double factor = job->unit ? 1 / fmax(sqrt(kernel->squares(x, d)), LENGTH_LEAST) : 1;
+        double factor;
+
+        if (i + ROWS_AHEAD < n)
+            cpu_fetch(x + ROWS_AHEAD * job->x->stride[1], d);
+        factor = job->unit ? 1 / fmax(sqrt(kernel->squares(x, d)), LENGTH_LEAST) : 1;
 
         kernel->fold_scaled(x, d, factor, sum + index[i] * d);
     }
