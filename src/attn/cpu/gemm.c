@@ -141,6 +141,65 @@ static void gemm_item(void *context, int64_t item, int worker)
               job->c->stride[1]);
 }
 
+/* ---- few columns of each head, of rows that all heads share ----------------------- */
+
+/* One product, whose columns are those of all heads, so that rows are read once and vectors full. */
+typedef struct SharedJob {
+    Job           product; /* of a and columns */
+    Tensor        columns; /* [1,inner,h cols] */
+    Tensor        sums;    /* [1,workers rows,h cols] */
+    Tensor       *c;
+} SharedJob;
+
+static bool is_shared(const Job *job)
+{
+    int64_t h = job->c->shape[0];
+
+    return h > 1 && job->a->shape[0] == 1 && job->b->shape[0] == h && is_narrow(job) &&
+           h * job->c->shape[2] <= NARROW && job->c->shape[1] >= GEMM_LEAST;
+}
+
+static void shared_item(void *context, int64_t item, int worker)
+{
+    const SharedJob *job = context;
+    const Job       *p = &job->product;
+    Tensor          *c = job->c;
+    int64_t          h = c->shape[0], cols = c->shape[2], first = item * p->rows;
+    int64_t          rows = min_i64(p->rows, c->shape[1] - first), ld = job->sums.stride[1];
+    float           *sums = tensor_f32(&job->sums) + worker * p->rows * ld;
+
+    if (cpu_cancelled(p->run))
+        return;
+    gemm_narrow(p, tensor_row_f32(p->a, 0, 1, first), tensor_f32(&job->columns), rows, sums);
+    for (int64_t t = 0; t < h; t++)
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(tensor_f32(c) + t * c->stride[0] + (first + i) * c->stride[1],
+                   sums + i * ld + t * cols, (size_t)cols * sizeof(*sums));
+}
+
+static void gemm_shared(const Job *of)
+{
+    Run      *r = of->run;
+    ArenaMark mark = arena_mark(r->arena);
+    SharedJob job = { .product = *of, .c = of->c };
+    int64_t   h = of->c->shape[0], cols = of->c->shape[2], inner = of->a->shape[2];
+    int64_t   workers = threads_count(r->threads), f = (int64_t)sizeof(float);
+    float    *columns = cpu_scratch(r, inner * h * cols, f);
+    float    *sums = cpu_scratch(r, workers * of->rows * h * cols, f);
+
+    job.columns = tensor_of(DT_F32, 3, (int64_t[]){ 1, inner, h * cols }, columns);
+    job.sums = tensor_of(DT_F32, 3, (int64_t[]){ 1, workers * of->rows, h * cols }, sums);
+    job.product.b = &job.columns;
+    job.product.c = &job.sums;
+    for (int64_t t = 0; t < h && columns; t++)
+        for (int64_t x = 0; x < inner; x++)
+            memcpy(columns + (x * h + t) * cols, tensor_row_f32(of->b, t, h, x),
+                   (size_t)cols * sizeof(*columns));
+    if (columns && sums)
+        threads_run(threads_of(of), of->blocks, shared_item, &job);
+    arena_release(r->arena, mark);
+}
+
 /* ---- rows standardised, and multiplied while they are in the caches --------------- */
 
 typedef struct StandardJob {
@@ -305,6 +364,8 @@ void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
         return;
     if (c->dtype == DT_F64)
         gemm_wide(&job);
+    else if (is_shared(&job))
+        gemm_shared(&job);
     else
         threads_run(threads_of(&job), c->shape[0] * job.blocks, gemm_item, &job);
 }

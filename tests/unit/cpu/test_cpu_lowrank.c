@@ -55,6 +55,39 @@ TEST(gemm_in_double)
         check_gemm(sizes[which % 4], which / 4 & 1, which / 4 & 2, which / 4 & 4, which / 4 & 8);
 }
 
+/* n: rows, columns, inner, heads of c and b.  Rows of a are those of all heads, and c is part of a
+ * larger tensor. */
+static void check_shared(const int64_t *n)
+{
+    Fixture f = fixture_new(2, 3);
+    Tensor  a = some(&f, false, 1, n[0], n[2]), b = some(&f, false, n[3], n[2], n[1]);
+    Tensor  all = fixture_normal(&f, n[3], n[0], n[1] + 2, 1), c = all;
+
+    c.shape[2] = n[1];
+    cpu_gemm(f.run, &a, false, &b, false, 0.5, 0, &c);
+    for (int64_t t = 0; t < n[3]; t++)
+        for (int64_t r = 0; r < n[0]; r++) {
+            const float *row = tensor_row_f32(&c, t, n[3], r);
+            double       want[64] = { 0 };
+
+            for (int64_t k = 0; k < n[2]; k++)
+                for (int64_t x = 0; x < n[1]; x++)
+                    want[x] += 0.5 * entry(&a, 0, 1, r, k) * entry(&b, t, n[3], k, x);
+            for (int64_t x = 0; x < n[1]; x++)
+                CHECK_NEAR(row[x], want[x], 2e-5); /* of sums of 300 terms in float */
+        }
+    fixture_free(&f);
+}
+
+TEST(few_columns_of_heads_that_share_their_rows)
+{
+    static const int64_t sizes[][4] = { { 32, 4, 300, 8 }, { 31, 4, 300, 8 }, { 301, 1, 5, 2 },
+                                        { 700, 8, 129, 8 }, { 130, 9, 64, 8 } };
+
+    for (size_t x = 0; x < sizeof(sizes) / sizeof(*sizes); x++)
+        check_shared(sizes[x]);
+}
+
 TEST(softmax_of_rows)
 {
     for (int wide = 0; wide < 2; wide++)
