@@ -12,6 +12,7 @@
  *                each number
  *     mixes      products of rows of shares with a strip in the caches
  *     codes      the nearest of some codes of bits, on codes in the caches
+ *     wide       products of rows of HEADS SIZE numbers with a square matrix, in double
  *     reads      rows of 64 numbers from the memory, in order; scattered: in another order
  *     writes     rows of 64 numbers
  *
@@ -45,9 +46,11 @@
 #define REPEAT 2 /* the better of so many */
 #define WIDEST 256 /* keys of a step */
 #define CACHED 256 /* rows that stay in a cache */
+#define ROW (HEADS * SIZE) /* numbers of a row of x */
 #define STREAM (1 << 24) /* floats of an array of the triad */
 
-typedef enum Kind { NONE, TILES, BAND, ROWS, NUMBERS, MIXES, CODES, READS, SCATTERED, WRITES } Kind;
+typedef enum Kind { NONE, TILES, BAND, ROWS, NUMBERS, MIXES, CODES, WIDE, READS, SCATTERED,
+               WRITES } Kind;
 
 /* rows: of TILES, BAND and ROWS it is the stage's own count of cells.  width: keys of a step, of a
  * row, or candidates. */
@@ -169,6 +172,24 @@ static const Form forms[] = {
         { "attend chosen keys", TILES, 0, 32 }, { "attend chosen keys", READS, TOKENS, 0 },
         { "attend chosen keys", WRITES, TOKENS, 0 },
         { "combine", READS, TOKENS, 0 }, { "combine", WRITES, TOKENS, 0 } } },
+    { "set-isab", "", false, true,
+      { { "points read the set", WIDE, 2 * LENGTH, 0 },
+        { "points read the set", READS, TOKENS, 0 },
+        { "the set reads the points", WIDE, 2 * LENGTH, 0 },
+        { "the set reads the points", READS, TOKENS, 0 },
+        { "the set reads the points", WRITES, TOKENS, 0 } } },
+    { "etc", "radius=64,global=64", false, false,
+      { { "gather", READS, 2 * TOKENS, 0 }, { "gather", WRITES, 2 * TOKENS, 0 },
+        { "tokens attend", BAND, 0, 193 }, { "tokens attend", READS, 3 * TOKENS, 0 },
+        { "tokens attend", WRITES, TOKENS, 0 },
+        { "globals attend", TILES, 0, 256 }, { "globals attend", READS, 2 * TOKENS, 0 } } },
+    { "h2o", "", true, false,
+      { { "evict", READS, TOKENS, 0 }, { "attend", ROWS, 0, 0 }, { "attend", READS, 3 * TOKENS, 0 },
+        { "attend", WRITES, TOKENS, 0 } } },
+    { "vertical-slash", "", true, false,
+      { { "estimate", NUMBERS, TOKENS, 64 }, { "estimate", READS, TOKENS, 0 },
+        { "attend", ROWS, 0, 0 }, { "attend", READS, 3 * TOKENS, 0 },
+        { "attend", WRITES, TOKENS, 0 } } },
 };
 #define FORMS (sizeof(forms) / sizeof(*forms))
 
@@ -191,6 +212,7 @@ typedef struct Bench {
     int32_t      *order; /* [LENGTH] a permutation */
     Scratch      *scratch;
     float        *far[3]; /* [STREAM] */
+    double       *left, *square, *product; /* [CACHED][ROW], [ROW][ROW], [CACHED][ROW] */
     const Form   *form;
     const char   *stage[MOST_STAGES]; /* of the form, each once */
     int           stages, at;         /* at: of the run under way; -1: another stage */
@@ -348,6 +370,13 @@ static void take_codes(const Bench *b, int64_t rows, int64_t width)
         b->kernel->nearest_codes(s->code, CACHED, s->centre, width, s->nearest);
 }
 
+static void take_wide(const Bench *b, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i += CACHED)
+        cpu_dgemm((WideMatrix){ b->left, ROW, false }, (WideMatrix){ b->square, ROW, false },
+                  CACHED, ROW, ROW, 1, 0, b->product, ROW);
+}
+
 /* ---- parts that move ------------------------------------------------------------------ */
 
 /* Rows of q, k and v in turn, head by head, into the caches. */
@@ -384,6 +413,7 @@ static void take_part(const Bench *b, const Part *p)
     case NUMBERS: take_numbers(b, p->rows, p->width); break;
     case MIXES: take_mixes(b, p->rows, p->width); break;
     case CODES: take_codes(b, p->rows, p->width); break;
+    case WIDE: take_wide(b, p->rows); break;
     case READS: take_reads(b, p->rows, false); break;
     case SCATTERED: take_reads(b, p->rows, true); break;
     case WRITES: take_writes(b, p->rows); break;
@@ -543,7 +573,10 @@ static bool bench_init(Bench *b)
     b->out = arena_alloc(b->arena, TOKENS, SIZE * (int64_t)sizeof(float));
     b->order = arena_alloc(b->arena, LENGTH, (int64_t)sizeof(int32_t));
     b->scratch = arena_zalloc(b->arena, 1, (int64_t)sizeof(*b->scratch));
-    if (!b->v.data || !b->out || !b->order || !b->scratch)
+    b->left = arena_zalloc(b->arena, CACHED * ROW, (int64_t)sizeof(double));
+    b->square = arena_zalloc(b->arena, ROW * ROW, (int64_t)sizeof(double));
+    b->product = arena_zalloc(b->arena, CACHED * ROW, (int64_t)sizeof(double));
+    if (!b->v.data || !b->out || !b->order || !b->scratch || !b->left || !b->square || !b->product)
         return false;
     scratch_fill(b->scratch, &rng);
     shuffle(b->order, &rng);

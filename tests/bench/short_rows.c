@@ -29,8 +29,8 @@
 #define ITEMS 64
 #define MOST_PANELS 12
 
-static const int64_t widths[] = { 17, 33, 65, 129, 257, 513 };
-#define WIDTHS 6
+static const int64_t widths[] = { 3, 9, 17, 33, 65, 129, 257, 513 };
+#define WIDTHS 8
 
 typedef struct Tiles {
     Arena   *arena;
