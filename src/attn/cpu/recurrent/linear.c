@@ -439,7 +439,8 @@ static void past_end(const Job *job, const Past *p, double *value)
     for (int64_t i = 0; p->top && i < job->n && !cpu_cancelled(job->run); i++) {
         double top = p->top[i / job->step_rows];
 
-        job->kernel->fold(v_of(job, p->head, i), job->e, value);
+        if (constant_of(job) > 0) /* nothing times an infinite value is not 0 */
+            job->kernel->fold(v_of(job, p->head, i), job->e, value);
         late_row(job, p->head, i, top == c ? 1 : exp(top - c), value);
     }
     for (int64_t t = 0; t < job->f; t++)
