@@ -143,7 +143,7 @@ static void gemm_item(void *context, int64_t item, int worker)
 
 /* ---- few columns of each head, of rows that all heads share ----------------------- */
 
-/* One product, whose columns are those of all heads, so that rows are read once and vectors full. */
+/* One product whose columns are those of all heads: rows are read once, and vectors are full. */
 typedef struct SharedJob {
     Job           product; /* of a and columns */
     Tensor        columns; /* [1,inner,h cols] */

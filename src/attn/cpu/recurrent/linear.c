@@ -396,9 +396,9 @@ static Rows past_keys(const Job *job, Past *p, int64_t first, int64_t rows, floa
     return (Rows){ made, job->f };
 }
 
-/* Row i from its sums (which may be the row itself) and its product z with the sum of keys.  Where c
- * is not known yet all is kept as it is, z and the sum of the query's features in the places of the
- * divisor and the denominator. */
+/* Row i from its sums (which may be the row itself) and its product z with the sum of keys.  Where
+ * c is not known yet all is kept as it is, z and the sum of the query's features in the places of
+ * the divisor and the denominator. */
 static void past_row(const Job *job, const Past *p, int64_t i, const float *fq, double z,
                      const float *sums)
 {
@@ -415,8 +415,8 @@ static void past_row(const Job *job, const Past *p, int64_t i, const float *fq, 
     job->kernel->scale(sums, job->e, 1, out_of(job, p->head, i));
 }
 
-/* The row under c: its sums times exp(c' - c), and what eps adds to every feature of its keys, whose
- * values have the sum `value`. */
+/* The row under c: its sums times exp(c' - c), and what eps adds to every feature of its keys,
+ * whose values have the sum `value`. */
 static void late_row(const Job *job, int64_t head, int64_t i, double factor, const double *value)
 {
     float  *z = tensor_f32(&job->out->denominator) + head * job->n + i, *out = out_of(job, head, i);
