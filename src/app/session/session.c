@@ -14,6 +14,7 @@
 #include "app/shipped.h"
 #include "attn/cuda/host/library.h"
 #include "core/threads.h"
+#include "draw/figure/figure.h"
 #include "input/input.h"
 #include "profile/machine.h"
 
@@ -453,6 +454,22 @@ static int64_t input_limit(const InputChoice *choice)
     return choice->max_bytes > share ? choice->max_bytes : share;
 }
 
+/* A figure of ours is hardly meant as a picture, whose tokens are its millions of pixels: false with
+ * a message, unless the user says how many of them. */
+static bool is_no_figure(const char *path, const InputChoice *choice, Error *err)
+{
+    Error       ignored = ERROR_INIT;
+    const char *kind = choice->n > 0 ? NULL : figure_kind(path);
+    char       *line = kind ? figure_metadata(path, "attnscope:command", &ignored) : NULL;
+    bool        ok = !line;
+
+    free(line);
+    return ok || error_set(err, ERR_DATA,
+                           "%s: is a figure that attnscope made; 'attnscope rerender %s' draws it "
+                           "again%s", path, path, strcmp(kind, "png") ? "" :
+                           ", and -n N takes the first N of its pixels as tokens");
+}
+
 Input *session_read_input(Session *s, const char *spec, const InputChoice *choice, Error *err)
 {
     InputChoice chosen = *choice;
@@ -462,7 +479,7 @@ Input *session_read_input(Session *s, const char *spec, const InputChoice *choic
     chosen.max_bytes = input_limit(choice);
     if (model_spec_is(spec))
         return model_input_read(s, spec, &chosen, err);
-    if (session_input_path(s, spec, &path, err)) {
+    if (session_input_path(s, spec, &path, err) && is_no_figure(text_str(&path), &chosen, err)) {
         input = input_load(text_str(&path), &chosen, err);
         if (!input)
             name_sample(spec, text_str(&path), err);
