@@ -54,7 +54,8 @@ static bool run_call(Session *s, Call *call, const char *const *words, int count
         return true;
     }
     if (!call->command->run)
-        return error_set(err, ERR_USAGE, "'%s' can only be started from a shell", words[0]);
+        return error_set(err, ERR_USAGE, "'%s' is a process of its own: start it "
+                         "from the shell, without --lua or another command around it", words[0]);
     /* Checked before a long run: a figure is lost where its folder does not exist. */
     for (int i = 0; command_draws(call->command) && i < call->file_count; i++)
         if (!file_place(call->files[i], err))

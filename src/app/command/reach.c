@@ -104,7 +104,10 @@ static void reach_verdict(const ReachSummary *r, bool strict, bool causal, Text 
                   "not within %d layer%s: %.4g %% of the pairs are reached (--layers looks "
                   "further)\n",
                   r->depth, plural(r->depth), reached);
-    if (!strict)
+    if (!strict && r->full < 0 && r->fixed < 0)
+        text_addf(out, "mean distance of the pairs reached within %d layer%s: %.4g\n", r->depth,
+                  plural(r->depth), r->mean);
+    else if (!strict)
         text_addf(out, "mean distance between two tokens, where there is a path: %.4g layer%s\n",
                   r->mean, r->mean == 1 ? "" : "s");
 }

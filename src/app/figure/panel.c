@@ -37,12 +37,20 @@ static const char *find_outside(const char *text, const char *end, const char *a
     return text;
 }
 
-static const char *find_sign(const char *text, const char *sign)
+/* A line break counts, too: a command that was copied from a screen may have one within quotes. */
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* The first sign with a blank on either side, outside of brackets and quotes: where the blank
+ * before it is; NULL: none. */
+static const char *find_sign(const char *text, char sign)
 {
     Scan scan = { 0 };
 
     for (; *text; text++)
-        if (outside(&scan, *text) && !strncmp(text, sign, 3))
+        if (outside(&scan, *text) && is_blank(*text) && text[1] == sign && is_blank(text[2]))
             return text;
     return NULL;
 }
@@ -50,15 +58,15 @@ static const char *find_sign(const char *text, const char *sign)
 /* Drops blanks around a part. */
 static void trim(const char **text, const char **end)
 {
-    while (*text < *end && **text == ' ')
+    while (*text < *end && is_blank(**text))
         ++*text;
-    while (*end > *text && (*end)[-1] == ' ')
+    while (*end > *text && is_blank((*end)[-1]))
         --*end;
 }
 
 const char *panel_word_end(const char *words)
 {
-    const char *plus = find_sign(words, " + ");
+    const char *plus = find_sign(words, '+');
 
     return plus ? plus : words + strlen(words);
 }
@@ -166,7 +174,7 @@ static bool parse_looks(const char *text, const char **end, PanelSpec *out, Erro
 
 bool panel_word_parse(const char *text, PanelWord *out, Error *err)
 {
-    const char *minus = find_sign(text, " - "), *end = text + strlen(text);
+    const char *minus = find_sign(text, '-'), *end = text + strlen(text);
     PanelSpec   other = PANEL_SPEC_INIT;
 
     *out = (PanelWord){ .spec = PANEL_SPEC_INIT };
@@ -177,7 +185,7 @@ bool panel_word_parse(const char *text, PanelWord *out, Error *err)
         return false;
     if (!minus)
         return true;
-    if (find_sign(minus + 3, " - "))
+    if (find_sign(minus + 3, '-'))
         error_set(err, ERR_USAGE, "'%s': one difference a panel", text);
     else if (parse_side(minus + 3, end, &out->minus, &other, err) && other.head == -1) {
         memcpy(out->spec.minus_view, other.view, sizeof(other.view));

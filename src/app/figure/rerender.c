@@ -589,8 +589,9 @@ static bool rerender(Session *s, const Call *call, const StoredFigure *stored, T
     if (ok && call->values[OPT_CHECK])
         ok = same_bytes(path, to, call->values[OPT_MEASURE] != NULL, err);
     if (to == temporary && ok && !call->values[OPT_CHECK])
-        ok = rename(temporary, path) == 0 ||
-             error_set(err, ERR_FILE, "%s: cannot be replaced", path);
+        ok = rename(temporary, path) == 0
+                 ? text_addf(out, "%s is replaced; -o FILE would keep it\n", path), true
+                 : error_set(err, ERR_FILE, "%s: cannot be replaced", path);
     else if (to == temporary)
         remove(temporary);
     return ok;

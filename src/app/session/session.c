@@ -454,8 +454,8 @@ static int64_t input_limit(const InputChoice *choice)
     return choice->max_bytes > share ? choice->max_bytes : share;
 }
 
-/* A figure of ours is hardly meant as a picture, whose tokens are its millions of pixels: false with
- * a message, unless the user says how many of them. */
+/* A figure of ours is hardly meant as a picture, whose tokens are its millions of pixels: false
+ * with a message, unless the user says how many of them. */
 static bool is_no_figure(const char *path, const InputChoice *choice, Error *err)
 {
     Error       ignored = ERROR_INIT;

@@ -424,9 +424,9 @@ static void warn_of_unknown(Run *r)
         count = unknown_queries(r);
     r->unknown_queries = count;
     if (count)
-        run_warn(r, "%lld of %lld queries %s not finite and left out: no weight, mass or error is "
-                 "known there", (long long)count, (long long)(r->h * r->n),
-                 count == 1 ? "is" : "are");
+        run_warn(r, "q or k is not finite: %lld of %lld queries, whose exact attention is not "
+                 "known, %s left out of mass and error", (long long)count,
+                 (long long)(r->h * r->n), count == 1 ? "is" : "are");
 }
 
 /* Causal queries before the first key. */

@@ -271,11 +271,28 @@ static void start_work(Ui *ui, const char *line, PaneStudy *study, int64_t n)
     ui->message[0] = '\0'; /* the log keeps it; the line has room for the progress */
 }
 
+/* A command that compares mechanisms and names none takes those of the panes. */
+static void add_panes(const Ui *ui, const char *typed, Text *line)
+{
+    bool bare = !strcmp(typed, "roofline") || !strcmp(typed, "compare");
+
+    text_add(line, typed);
+    for (int i = 0; bare && i < ui->compare.count; i++) {
+        Text word = { 0 };
+
+        request_text(&ui->compare.panes[i].request, &word);
+        text_addf(line, " '%s'", text_str(&word));
+        text_free(&word);
+    }
+}
+
 static void start_command(Ui *ui, const char *typed)
 {
-    Text line = { 0 };
+    Text line = { 0 }, whole = { 0 };
 
-    with_settings(ui, typed, &line);
+    add_panes(ui, typed, &whole);
+    with_settings(ui, text_str(&whole), &line);
+    text_free(&whole);
     start_work(ui, text_str(&line), NULL, 0);
     text_free(&line);
 }
@@ -582,7 +599,17 @@ typedef struct Typed {
     const char *takes; /* what follows the word, where it has a help */
 } Typed;
 
+static void quit_typed(Ui *ui, const char *rest)
+{
+    if (*rest)
+        ui_say(ui, ROLE_ERROR, "quit takes nothing after it, not '%.40s'", rest);
+    else
+        ui_ask_to_quit(ui);
+}
+
 static const Typed typed[] = {
+    { "q", true, quit_typed, NULL, NULL, "" },
+    { "quit", true, quit_typed, NULL, "leave the program, from any screen", "" },
     { PRESET_WORD, false, panes_open_preset, consider_presets, NULL, "" },
     { "view", true, compare_typed_view, consider_views, NULL, "" },
     { "vary", false, vary_enter, consider_params, NULL, "" },

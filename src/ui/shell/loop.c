@@ -283,6 +283,14 @@ static const Action own[] = {
 const Screen screen_confirm = { .mode = "QUIT", .scope = IN_CONFIRM, .draw = confirm_draw,
                                 SCREEN_ACTIONS(own) };
 
+void ui_ask_to_quit(Ui *ui)
+{
+    if (ui_job_runs(ui))
+        ui_push(ui, SCREEN_CONFIRM);
+    else
+        ui->quit = true;
+}
+
 void action_leave(Ui *ui)
 {
     const Screen *below = ui_below(ui);
@@ -296,10 +304,8 @@ void action_leave(Ui *ui)
             below->close(ui);
         else
             ui->screen = SCREEN_BROWSE;
-    } else if (ui_job_runs(ui)) {
-        ui_push(ui, SCREEN_CONFIRM);
     } else {
-        ui->quit = true;
+        ui_ask_to_quit(ui);
     }
 }
 

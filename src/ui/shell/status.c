@@ -71,6 +71,15 @@ static void add_input_name(const Input *input, bool whole, Text *out)
     text_addf(out, "%.*s", (int)strcspn(name, whole ? "" : ".("), name);
 }
 
+/* What panes are run with; where :causal on or off holds against the input, that it does. */
+static void add_causality(int chosen, bool input, Text *out)
+{
+    if (chosen >= 0 && chosen != input)
+        text_add(out, chosen ? "causal on" : "causal off");
+    else if (input)
+        text_add(out, "causal");
+}
+
 static void add_input_field(const Ui *ui, const Input *input, InputField field, bool whole,
                             Text *out)
 {
@@ -88,7 +97,7 @@ static void add_input_field(const Ui *ui, const Input *input, InputField field, 
         if (input->m != input->n)
             text_addf(out, "m=%lld", (long long)input->m);
         break;
-    case FIELD_CAUSAL: text_add(out, input->causal == 1 ? "causal" : ""); break;
+    case FIELD_CAUSAL: add_causality(ui->defaults.causal, input->causal == 1, out); break;
     case FIELD_D: text_addf(out, "d=%lld", (long long)input->d); break;
     default:
         if (input->heads > 1)

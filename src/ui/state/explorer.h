@@ -367,6 +367,8 @@ void  ui_more(Ui *ui, int y, int x, int above, int below);
 bool  ui_line_taken(const Ui *ui);
 /* Something runs that Ctrl-C would stop. */
 bool  ui_job_runs(const Ui *ui);
+/* Leaves the program; where a job runs, after a question. */
+void  ui_ask_to_quit(Ui *ui);
 /* The run under way; NULL: none.  *which: its pane. */
 const Job *ui_running_job(const Ui *ui, const Pane **which);
 /* Progress of the first screen that reports some; its number, or -1. */

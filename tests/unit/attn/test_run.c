@@ -136,7 +136,7 @@ TEST(an_output_that_is_not_finite_is_told)
     static const struct {
         float       factor; /* of a query */
         const char *expected;
-    } cases[] = { { NAN, "1 of 12 queries is not finite and left out" },
+    } cases[] = { { NAN, "1 of 12 queries, whose exact attention is not known, is left out" },
                   { 1e38f, "(first in row 3) though" },
                   { 1, NULL } };
 
