@@ -181,6 +181,8 @@ check.case("misuse raises", function()
   check.raises("did you mean 'row'", attn.pattern, { id = "x", rwo = print })
   check.raises("option of that name", attn.pattern,
     { id = "x", row = print, params = { { name = "n" } } })
+  check.raises("params: expected a list, got the key 'w'", attn.pattern,
+    { id = "x", row = print, params = { w = 3 } })
   check.raises("there twice", attn.pattern,
     { id = "x", row = print, params = { { name = "w" }, { name = "w" } } })
   check.raises("type 'real'", attn.pattern,

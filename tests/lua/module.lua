@@ -52,7 +52,7 @@ case("commands", function()
   assert(attn.command("list"):find("bigbird", 1, true))
   check.refuses("FILE", attn.command, "run", "full", "--input", "/nonexistent.npz")
   raises("neither a command", attn.command, "rnu")
-  raises("only be started", attn.command, "lua", "x.lua")
+  raises("a process of its own", attn.command, "lua", "x.lua")
   raises("string expected", attn.command, "run", {})
 end)
 

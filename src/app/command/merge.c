@@ -4,7 +4,7 @@
  * first given.  Two measured ones whose counted FLOPs differ contradict each
  * other: that is reported, and is exit status 3.  A file that holds something is
  * never replaced: it may be one of the inputs, or the file that a sweep writes to.
- * Of names such as cost.2of8.jsonl all shards must be there.
+ * Of names such as cost.2of8.jsonl all shards must be there, and points that none has are named.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -170,6 +170,17 @@ static void find_doubles(Merge *m)
             }
 }
 
+static bool are_shards(const Call *call)
+{
+    int    shard, shards;
+    size_t stem;
+
+    for (int i = 0; i < call->word_count; i++)
+        if (!shard_of(call->words[i], &shard, &shards, &stem))
+            return false;
+    return true;
+}
+
 /* Numbers of several versions or machines are kept, and the message names them. */
 static void note_differences(Merge *m)
 {
@@ -201,6 +212,82 @@ static void note_differences(Merge *m)
             cpu = true;
         }
     }
+}
+
+/* ---- points that no shard has ---------------------------------------------------- */
+
+/* The same mechanism, run in the same way, whatever its length and seed. */
+static bool same_line(const ResultRow *a, const ResultRow *b)
+{
+    return !strcmp(a->asked, b->asked) && !strcmp(a->device, b->device) &&
+           !strcmp(a->precision, b->precision) && !strcmp(a->position, b->position) &&
+           a->causal == b->causal && a->threads == b->threads && !strcmp(a->against, b->against);
+}
+
+static bool same_length(const ResultRow *a, const ResultRow *b)
+{
+    return a->n == b->n && a->seed == b->seed;
+}
+
+static bool same_point(const ResultRow *a, const ResultRow *b)
+{
+    return same_line(a, b) && same_length(a, b);
+}
+
+/* The rows that are the first of their kind. */
+static int firsts(const Results *r, bool (*same)(const ResultRow *, const ResultRow *), int *at)
+{
+    int count = 0;
+
+    for (int i = 0; i < r->count; i++) {
+        int x = 0;
+
+        while (x < count && !same(&r->rows[at[x]], &r->rows[i]))
+            x++;
+        if (x == count)
+            at[count++] = i;
+    }
+    return count;
+}
+
+static bool has_point(const Results *r, const ResultRow *line, const ResultRow *length)
+{
+    for (int i = 0; i < r->count; i++)
+        if (same_line(&r->rows[i], line) && same_length(&r->rows[i], length))
+            return true;
+    return false;
+}
+
+/* A sweep measures every mechanism at every length and seed, so of its shards one that was stopped
+ * leaves gaps. */
+static bool note_gaps(Merge *m, Error *err)
+{
+    const Results *r = &m->rows;
+    size_t         size = (size_t)r->count * sizeof(int);
+    int           *line = malloc(size), *length = malloc(size), *point = malloc(size), lines = 0;
+    int            lengths = 0, points = 0, x = 0;
+    bool           ok = line && length && point;
+
+    if (ok) {
+        lines = firsts(r, same_line, line);
+        lengths = firsts(r, same_length, length);
+        points = firsts(r, same_point, point);
+    }
+    for (; ok && points < lines * lengths; x++) {
+        const ResultRow *a = &r->rows[line[x / lengths]], *b = &r->rows[length[x % lengths]];
+
+        if (has_point(r, a, b))
+            continue;
+        text_addf(&m->notes, "missing: %d of %d points that the shards span, the first %s n=%lld "
+                  "seed=%lld; a shard that was stopped goes on with sweep ... --resume\n",
+                  lines * lengths - points, lines * lengths, a->asked, (long long)b->n,
+                  (long long)b->seed);
+        break;
+    }
+    free(line);
+    free(length);
+    free(point);
+    return ok || error_set(err, ERR_NOMEM, "not enough memory to merge");
 }
 
 static bool read_all(Merge *m, Error *err)
@@ -322,7 +409,8 @@ bool command_merge(Session *s, const Call *call, Text *out, Error *err)
         note_differences(&m);
         results_note_versions(&m.rows, NULL, &m.notes);
         results_note_oversubscribed(&m.rows, NULL, &m.notes);
-        ok = write_kept(&m, path, &kept, &failed, err);
+        ok = (!are_shards(call) || note_gaps(&m, err)) &&
+             write_kept(&m, path, &kept, &failed, err);
     }
     if (ok)
         summarise_merge(&m, kept, failed, out);

@@ -131,7 +131,13 @@ static int open_list(lua_State *L, int t, const char *key)
 
     if (type != LUA_TNIL && type != LUA_TTABLE)
         luaL_error(L, "%s: expected a list of tables, got %s", key, luaL_typename(L, -1));
-    return type == LUA_TNIL ? 0 : (int)lua_rawlen(L, -1);
+    if (type == LUA_TNIL)
+        return 0;
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+        if (lua_type(L, -2) == LUA_TSTRING) /* it would be no part of the list */
+            luaL_error(L, "%s: expected a list, got the key '%s' (params = { { name = \"w\", "
+                       "default = 3 } }, values = { \"a\", \"b\" })", key, lua_tostring(L, -2));
+    return (int)lua_rawlen(L, -1);
 }
 
 static const char *const *read_choices(lua_State *L, Defined *d, int t)
