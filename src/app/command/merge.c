@@ -4,7 +4,8 @@
  * first given.  Two measured ones whose counted FLOPs differ contradict each
  * other: that is reported, and is exit status 3.  A file that holds something is
  * never replaced: it may be one of the inputs, or the file that a sweep writes to.
- * Of names such as cost.2of8.jsonl all shards must be there, and points that none has are named.
+ * Of names such as cost.2of8.jsonl all shards must be there; points that none of them has are
+ * counted, and the first is named.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,6 +78,18 @@ static bool shard_of(const char *path, int *shard, int *shards, size_t *stem)
         }
     }
     return false;
+}
+
+/* All files are shards, by their names. */
+static bool are_shards(const Call *call)
+{
+    int    shard, shards;
+    size_t stem;
+
+    for (int i = 0; i < call->word_count; i++)
+        if (!shard_of(call->words[i], &shard, &shards, &stem))
+            return false;
+    return true;
 }
 
 /* Whether the file is a shard of this sweep; its shards may lie in folders of their own. */
@@ -170,17 +183,6 @@ static void find_doubles(Merge *m)
             }
 }
 
-static bool are_shards(const Call *call)
-{
-    int    shard, shards;
-    size_t stem;
-
-    for (int i = 0; i < call->word_count; i++)
-        if (!shard_of(call->words[i], &shard, &shards, &stem))
-            return false;
-    return true;
-}
-
 /* Numbers of several versions or machines are kept, and the message names them. */
 static void note_differences(Merge *m)
 {
@@ -216,12 +218,13 @@ static void note_differences(Merge *m)
 
 /* ---- points that no shard has ---------------------------------------------------- */
 
-/* The same mechanism, run in the same way, whatever its length and seed. */
+/* The same mechanism, run in the same way, whatever its length and seed; threads may be those of
+ * each shard's machine. */
 static bool same_line(const ResultRow *a, const ResultRow *b)
 {
     return !strcmp(a->asked, b->asked) && !strcmp(a->device, b->device) &&
            !strcmp(a->precision, b->precision) && !strcmp(a->position, b->position) &&
-           a->causal == b->causal && a->threads == b->threads && !strcmp(a->against, b->against);
+           a->causal == b->causal && !strcmp(a->against, b->against);
 }
 
 static bool same_length(const ResultRow *a, const ResultRow *b)
@@ -234,7 +237,7 @@ static bool same_point(const ResultRow *a, const ResultRow *b)
     return same_line(a, b) && same_length(a, b);
 }
 
-/* The rows that are the first of their kind. */
+/* Puts the places of rows that are the first of their kind into at [r->count]; returns how many. */
 static int firsts(const Results *r, bool (*same)(const ResultRow *, const ResultRow *), int *at)
 {
     int count = 0;
@@ -250,6 +253,7 @@ static int firsts(const Results *r, bool (*same)(const ResultRow *, const Result
     return count;
 }
 
+/* A row of that mechanism at that length and seed. */
 static bool has_point(const Results *r, const ResultRow *line, const ResultRow *length)
 {
     for (int i = 0; i < r->count; i++)

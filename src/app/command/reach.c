@@ -105,8 +105,8 @@ static void reach_verdict(const ReachSummary *r, bool strict, bool causal, Text 
                   "further)\n",
                   r->depth, plural(r->depth), reached);
     if (!strict && r->full < 0 && r->fixed < 0)
-        text_addf(out, "mean distance of the pairs reached within %d layer%s: %.4g\n", r->depth,
-                  plural(r->depth), r->mean);
+        text_addf(out, "mean distance of the pairs reached within %d layer%s: %.4g layer%s\n",
+                  r->depth, plural(r->depth), r->mean, r->mean == 1 ? "" : "s");
     else if (!strict)
         text_addf(out, "mean distance between two tokens, where there is a path: %.4g layer%s\n",
                   r->mean, r->mean == 1 ? "" : "s");

@@ -574,6 +574,14 @@ static bool read_stored(const Call *call, StoredFigure **out, Error *err)
     return *out ? dpi <= 0 || stored_figure_set_dpi(*out, (int)dpi, err) : err->code == ERR_NONE;
 }
 
+static bool replace(const char *temporary, const char *path, Text *out, Error *err)
+{
+    if (rename(temporary, path) != 0)
+        return error_set(err, ERR_FILE, "%s: cannot be replaced", path);
+    text_addf(out, "%s is replaced; -o FILE would keep it\n", path);
+    return true;
+}
+
 /* Writes to the call's file, or replaces its own. */
 static bool rerender(Session *s, const Call *call, const StoredFigure *stored, Text *out,
                      Error *err)
@@ -589,10 +597,8 @@ static bool rerender(Session *s, const Call *call, const StoredFigure *stored, T
     if (ok && call->values[OPT_CHECK])
         ok = same_bytes(path, to, call->values[OPT_MEASURE] != NULL, err);
     if (to == temporary && ok && !call->values[OPT_CHECK])
-        ok = rename(temporary, path) == 0
-                 ? text_addf(out, "%s is replaced; -o FILE would keep it\n", path), true
-                 : error_set(err, ERR_FILE, "%s: cannot be replaced", path);
-    else if (to == temporary)
+        return replace(temporary, path, out, err);
+    if (to == temporary)
         remove(temporary);
     return ok;
 }

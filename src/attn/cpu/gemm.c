@@ -177,6 +177,16 @@ static void shared_item(void *context, int64_t item, int worker)
                    sums + i * ld + t * cols, (size_t)cols * sizeof(*sums));
 }
 
+/* The heads' matrices b [h,inner,cols] side by side, to [inner][h cols]. */
+static void join_columns(const Tensor *b, int64_t h, float *to)
+{
+    int64_t inner = b->shape[1], cols = b->shape[2];
+
+    for (int64_t t = 0; t < h; t++)
+        for (int64_t x = 0; x < inner; x++)
+            memcpy(to + (x * h + t) * cols, tensor_row_f32(b, t, h, x), (size_t)cols * sizeof(*to));
+}
+
 static void gemm_shared(const Job *of)
 {
     Run      *r = of->run;
@@ -191,10 +201,8 @@ static void gemm_shared(const Job *of)
     job.sums = tensor_of(DT_F32, 3, (int64_t[]){ 1, workers * of->rows, h * cols }, sums);
     job.product.b = &job.columns;
     job.product.c = &job.sums;
-    for (int64_t t = 0; t < h && columns; t++)
-        for (int64_t x = 0; x < inner; x++)
-            memcpy(columns + (x * h + t) * cols, tensor_row_f32(of->b, t, h, x),
-                   (size_t)cols * sizeof(*columns));
+    if (columns)
+        join_columns(of->b, h, columns);
     if (columns && sums)
         threads_run(threads_of(of), of->blocks, shared_item, &job);
     arena_release(r->arena, mark);
@@ -466,9 +474,8 @@ static void gemm_of_heads(Run *r, const Tensor *a, const Tensor *b, double alpha
     Tensor    columns = tensor_of(DT_F32, 3, (int64_t[]){ 1, inner, h }, weight);
     Tensor    sums = tensor_of(DT_F64, 3, (int64_t[]){ 1, rows, h }, both);
 
-    for (int64_t t = 0; t < h && weight; t++)
-        for (int64_t x = 0; x < inner; x++)
-            weight[x * h + t] = ((const float *)tensor_head(b, t, h))[x * b->stride[1]];
+    if (weight)
+        join_columns(b, h, weight);
     if (weight && both)
         cpu_gemm_long(r, a, &columns, alpha, &sums);
     for (int64_t t = 0; t < h && weight && both; t++)

@@ -2,7 +2,7 @@
  *
  * :budget pairs=5% chooses the size of each pane's mechanism for a share of exact attention's
  * price; :quality compares every head of every pane with exact attention; :decode measures what one
- * token more costs each pane.  They work on copies, on the command line's thread (command_line.c).
+ * token more costs each pane.  They work on copies, as commands do (command_work.c).
  */
 #ifndef UI_SHELL_PANE_STUDY_H
 #define UI_SHELL_PANE_STUDY_H
@@ -21,5 +21,8 @@ void       pane_study_free(PaneStudy *study);
 bool pane_study_run(PaneStudy *study, Session *s, int columns, Error *err);
 /* On the front end's thread: sets what was chosen, or opens the table. */
 void pane_study_show(Ui *ui, PaneStudy *study);
+/* Starts one as a command (command_work.c), of n tokens of the input (0: all); its window is named
+ * `line`.  Whatever is wrong is a message. */
+void command_study(Ui *ui, const char *line, StudyKind kind, const Budget *budget, int64_t n);
 
 #endif

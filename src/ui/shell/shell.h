@@ -31,17 +31,22 @@ void messages_typed(Ui *ui, const char *rest);
 /* Opens the list of everything with what is about these words; false: nothing is. */
 bool help_about(Ui *ui, const char *words);
 
+/* ---- command_work.c: one at a time, on the worker --------------------------------- */
+
+/* A typed command, with the explorer's settings.  Whatever is wrong is a message. */
+void command_start(Ui *ui, const char *typed);
+bool command_poll(Ui *ui);
+bool command_runs(const Ui *ui);
+bool command_progress(const Ui *ui, char *text, size_t size); /* as Screen.progress */
+bool command_cancel(Ui *ui); /* false: none runs */
+void command_end(Ui *ui);
+
 /* ---- command_line.c ---------------------------------------------------------- */
 
 /* Runs a typed line: a command, an action, or a mechanism to open; false, with a message: its first
  * word is none of them. */
 bool command_enter(Ui *ui, const char *line);
 void command_complete(Ui *ui, Field *field, char *choices, size_t size);
-bool command_poll(Ui *ui);
-bool command_runs(const Ui *ui);
-bool command_progress(const Ui *ui, char *text, size_t size); /* as Screen.progress */
-bool command_cancel(Ui *ui); /* false: none runs */
-void command_end(Ui *ui);
 
 /* A word of the explorer's own that takes an argument: "layer N"; NULL past the end. */
 typedef struct TypedHelp {

@@ -71,7 +71,7 @@ static void add_input_name(const Input *input, bool whole, Text *out)
     text_addf(out, "%.*s", (int)strcspn(name, whole ? "" : ".("), name);
 }
 
-/* What panes are run with; where :causal on or off holds against the input, that it does. */
+/* How panes are run; "on" or "off" where :causal says otherwise than the input. */
 static void add_causality(int chosen, bool input, Text *out)
 {
     if (chosen >= 0 && chosen != input)

@@ -33,12 +33,12 @@ static int best_wanted(void)
 
 #if defined(__x86_64__)
 /* Of AMD's processors only Zen 5 has VP2INTERSECT.  Fetching ahead makes Zen 4 slower, fetching the
- * line that is read faster; long runs on Zen 3 are faster without. */
-static void find_fetching(void)
+ * line that is read faster.  Long runs are faster without where there is AVX2 alone. */
+static void find_fetching(bool avx512)
 {
     bool ahead = __builtin_cpu_is("intel") || __builtin_cpu_supports("avx512vp2intersect");
 
-    kernel_fetching.runs = ahead || __builtin_cpu_supports("avx512f");
+    kernel_fetching.runs = ahead || avx512;
     kernel_fetching.near = !ahead;
 }
 #endif
@@ -52,7 +52,7 @@ static void find_kernels(void)
         found.kernel[found.count++] = &kernel_avx512;
     if (best <= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         found.kernel[found.count++] = &kernel_avx2;
-    find_fetching();
+    find_fetching(found.kernel[0] == &kernel_avx512);
 #endif
     (void)best;
     found.kernel[found.count++] = &kernel_generic;

@@ -459,7 +459,7 @@ INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int
 static TARGET void row_mix(const float *w, const float *v, int64_t ldv, const int32_t *keys,
                            int64_t count, int64_t e, float factor, float *acc)
 {
-    bool    near = kernel_fetching.near, fetch = fetches(keys, count);
+    bool    near = AHEAD == NEAR, fetch = fetches(keys, count);
     int64_t at = 0;
 
     for (; fetch && near && e - at >= ROW_STRIP; at += ROW_STRIP)

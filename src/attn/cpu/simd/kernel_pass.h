@@ -81,7 +81,7 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
 
     if (!fetches(keys, count))
         pass_scores(&p, 1, k, keys, count, ALONE, (float *[PASS_GROUP]){ s });
-    else if (kernel_fetching.near)
+    else if (AHEAD == NEAR)
         pass_scores(&p, 1, k, keys, count, NEAR, (float *[PASS_GROUP]){ s });
     else
         pass_scores(&p, 1, k, keys, count, FAR, (float *[PASS_GROUP]){ s });
