@@ -137,8 +137,8 @@ return {
             end,
             hint = "p opens the form on rounds. Right makes it larger, Enter closes the form.",
             explain = [[
-                The first rounds help most. It stays a gamble: another number of rounds draws all
-                rotations anew, and may find a little less.
+                The first rounds help most. A round more keeps all pairs that the rounds before it
+                found. It stays a gamble: another seed draws other rotations.
             ]],
         },
         {

@@ -24,6 +24,7 @@
 #include "attn/ops/ops.h"
 #include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 typedef struct Lsh {
     int64_t h, n, rounds;
@@ -173,6 +174,38 @@ static Lsh lsh_shape(const Run *r, const Params *p)
                                       p->chunks_before, p->chunks_after, joint) };
 }
 
+/* f32 [h,d,rounds,width], drawn round after round: what one round draws does not depend on how many
+ * there are, so a round more keeps all cells of those before it. */
+static Tensor drawn_rotations(Run *r, int64_t rounds, int64_t width)
+{
+    Rng     rng = run_rng(r, "rotations");
+    Tensor  drawn = run_tensor4(r, DT_F32, rounds, r->h, r->d, width);
+    Tensor  w = run_tensor4(r, DT_F32, r->h, r->d, rounds, width);
+    int64_t size = r->d * width;
+
+    run_draw(r, &rng, (Init){ INIT_NORMAL, 1 }, drawn);
+    for (int64_t head = 0; head < r->h && !run_failed(r); head++) {
+        Tensor to = tensor_of(DT_F32, 3, (int64_t[]){ r->d, rounds, width },
+                              tensor_f32(&w) + head * rounds * size);
+        Tensor from = tensor_of(DT_F32, 3, to.shape, tensor_f32(&drawn) + head * size);
+
+        from.stride[0] = width;
+        from.stride[1] = r->h * size;
+        op_entries(r, from, ENTRY_CAST, 0, to);
+    }
+    if (!run_failed(r))
+        view_drawn(r, "rotations", w);
+    return w;
+}
+
+static Tensor rotations_of(Run *r, const Params *p, int64_t rounds, int64_t width)
+{
+    Tensor w = run_param_given(r, "rotations", p->rotations, DT_F32, 4,
+                               (int64_t[]){ r->h, r->d, rounds, width });
+
+    return w.data || run_failed(r) ? w : drawn_rotations(r, rounds, width);
+}
+
 static void hash(Run *r, const Params *p, Lsh *l)
 {
     int64_t buckets = first_factor(r, p);
@@ -182,9 +215,7 @@ static void hash(Run *r, const Params *p, Lsh *l)
     if (buckets * (p->n_buckets2 ? p->n_buckets2 : 1) > INT32_MAX)
         run_fail(r, ERR_PARAM, "reformer: %lld buckets times n_buckets2=%lld are more than can be "
                  "numbered; take smaller factors", (long long)buckets, (long long)p->n_buckets2);
-    w = run_param(r, "rotations", p->rotations, DT_F32, 4,
-                  (int64_t[]){ r->h, r->d, l->rounds, (buckets + p->n_buckets2) / 2 },
-                  (Init){ INIT_NORMAL, 1 });
+    w = rotations_of(r, p, l->rounds, (buckets + p->n_buckets2) / 2);
     l->bucket = lsh_buckets(r, r->q, w, buckets / 2);
     view_tensor(r, "buckets", VIEW_BUCKETS, l->bucket, "round", "token");
 }
