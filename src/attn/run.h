@@ -377,6 +377,9 @@ AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double sca
  * components: what their bits mean (view_meanings); NULL: as usual. */
 void run_attend_cells(Run *r, const AttendInput *in, const Pattern *cells,
                       const char *const *components);
+/* The same of a softmax over these cells that is computed already. */
+void run_attended_cells(Run *r, const AttendInput *in, const Pattern *cells,
+                        const char *const *components, AttendResult result);
 /* A mechanism that is only a set of cells: one masked softmax over them, r->out and
  * the views of VIEWS_OF_PATTERN.  What it attended to. */
 AttendInput run_pattern_attention(Run *r, double scale, Pattern *cells);

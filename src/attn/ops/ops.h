@@ -595,6 +595,11 @@ void op_traffic(Run *r, double bytes_read, double bytes_written);
 
 /* Score of one cell, in double accumulation: for readers and tests. */
 double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t j);
+/* Row i of scores: x[j] of keys j < keys.  query: room for d numbers. */
+void attend_scores(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t keys,
+                   double *query, double *x);
+/* x_j <- e^(x_j - the largest): weights before they are divided by their sum, which is returned. */
+double attend_soften(double *x, int64_t count);
 /* Scores of the cells (i, start), (i, start + step), ... in f32: for pictures. */
 void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64_t i,
                        int64_t start, int64_t count, int64_t step, float *out);

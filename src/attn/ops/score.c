@@ -109,6 +109,27 @@ double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t 
     return sum;
 }
 
+void attend_scores(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t keys,
+                   double *query, double *x)
+{
+    const float *q = tensor_row_f32(&in->q, head, heads, i);
+
+    if (attend_has_terms(in)) {
+        for (int64_t j = 0; j < keys; j++)
+            x[j] = attend_score(in, heads, head, i, j);
+        return;
+    }
+    for (int64_t t = 0; t < in->q.shape[2]; t++)
+        query[t] = in->scale * (double)q[t];
+    kernel_at(0)->dots_wide(query, tensor_row_f32(&in->k, head, heads, 0), in->k.stride[1], keys,
+                            in->q.shape[2], x);
+}
+
+double attend_soften(double *x, int64_t count)
+{
+    return kernel_at(0)->soften64(x, count, kernel_at(0)->largest64(x, count));
+}
+
 static float term32(const DistanceTerm *term, int64_t head, int64_t heads, int64_t side,
                     int64_t entry, int64_t d)
 {

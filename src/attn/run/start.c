@@ -535,8 +535,12 @@ double run_count_cells(const Run *r, const Pattern *cells)
 void run_attend_cells(Run *r, const AttendInput *in, const Pattern *cells,
                       const char *const *components)
 {
-    AttendResult result = op_attend(r, in, cells);
+    run_attended_cells(r, in, cells, components, op_attend(r, in, cells));
+}
 
+void run_attended_cells(Run *r, const AttendInput *in, const Pattern *cells,
+                        const char *const *components, AttendResult result)
+{
     r->out = result.out;
     view_pattern(r, cells, true);
     if (cells && components)

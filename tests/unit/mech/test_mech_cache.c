@@ -28,6 +28,44 @@ TEST(all_rows_of_a_short_prompt_vote)
     }
 }
 
+/* Many rows after a prompt read its kept keys side by side: weights, which are of the cells where
+ * they lie, give the same output.  Of 200 rows at least 64 follow each
+ * prompt. */
+TEST(rows_after_a_prompt_read_the_kept_keys)
+{
+    static const char *const params[] = {
+        "prompt=90,observation=3,keep=9,kernel=3,per=head", "prompt=136,observation=1,keep=1",
+        "prompt=135,observation=8,keep=127,kernel=1", "prompt=1,observation=1", "prompt=60,keep=0",
+    };
+
+    for (size_t x = 0; x < sizeof(params) / sizeof(*params); x++) {
+        Fixture f = fixture_new(200);
+
+        fixture_run(&f, "snapkv", params[x], true);
+        check_weights(&f);
+        check_flops(&f);
+        fixture_free(&f);
+    }
+}
+
+/* A head of keys that two heads of queries share is two equal ones. */
+TEST(kept_keys_of_a_shared_head)
+{
+    const char *params = "prompt=90,observation=3,keep=9,per=head";
+    Fixture     shared = fixture_new(200), twice = fixture_new(200);
+
+    memcpy(tensor_f32(&twice.k) + twice.k.stride[0], twice.k.data,
+           (size_t)twice.k.stride[0] * sizeof(float));
+    memcpy(tensor_f32(&twice.v) + twice.v.stride[0], twice.v.data,
+           (size_t)twice.v.stride[0] * sizeof(float));
+    shared.k.shape[0] = shared.v.shape[0] = 1;
+    fixture_run(&shared, "snapkv", params, true);
+    fixture_run(&twice, "snapkv", params, true);
+    CHECK(apart_of(shared.run, twice.run) <= 1e-6, "%g", apart_of(shared.run, twice.run));
+    fixture_free(&shared);
+    fixture_free(&twice);
+}
+
 /* The inspector reads weights, the picture shows the pattern: a cause has one name in both. */
 TEST(weights_have_the_names_of_their_pattern)
 {

@@ -134,12 +134,8 @@ static void score_row(const Evict *e, const Cache *c, int64_t head, int64_t i)
 
 static void add_softmax(const Cache *c)
 {
-    double most = c->row[0], sum = 0;
+    double sum = attend_soften(c->row, c->count);
 
-    for (int64_t x = 1; x < c->count; x++)
-        most = fmax(most, c->row[x]);
-    for (int64_t x = 0; x < c->count; x++)
-        sum += c->row[x] = exp(c->row[x] - most);
     for (int64_t x = 0; x < c->count; x++)
         c->weight[x] += c->row[x] / sum;
 }

@@ -63,6 +63,8 @@ static void pool_votes(const Run *r, const Params *p, const Sizes *s, const doub
                        double *pooled);
 static Tensor keep_most(Run *r, const Sizes *s, const double *pooled);
 static Pattern *cells_of(Run *r, const Sizes *s, const Tensor *kept);
+static AttendResult attend(Run *r, const AttendInput *in, const Sizes *s, Tensor kept,
+                           const Pattern *cells);
 static void show(Run *r, const Sizes *s, const double *votes, const double *pooled,
                  const Tensor *kept);
 static double pooling_flops(const Run *r, const Params *p);
@@ -95,7 +97,7 @@ static void snapkv_run(Run *r, const void *opaque)
     show(r, &s, votes, pooled, &kept);
     cells = run_last_rows(r, cells);
     run_stage(r, "attend");
-    run_attend_cells(r, &in, cells, kinds);
+    run_attended_cells(r, &in, cells, kinds, attend(r, &in, &s, kept, cells));
     run_masses(r, &in, cells);
     run_cache(r, &in, cells, 0);
     run_last_row(r, cells);
@@ -134,42 +136,21 @@ typedef struct Batch {
     int64_t            heads, n;
     int64_t            offset;     /* position of query 0 */
     int64_t            from, rows; /* voters of all heads, one head after another */
-    bool               plain;      /* scores are products of q and k alone */
     int64_t            pitch;      /* prompt + d */
     double            *weights;    /* [rows,pitch]: those of a row, then its query */
     double            *votes;      /* [h,n] */
 } Batch;
-
-static void score_row(const Batch *b, int64_t head, int64_t i, double *score)
-{
-    const float *from = tensor_row_f32(&b->in->q, head, b->heads, i - b->offset);
-    double      *q = score + b->s->prompt;
-    int64_t      d = b->in->q.shape[2];
-
-    if (!b->plain) {
-        for (int64_t j = 0; j <= i; j++)
-            score[j] = attend_score(b->in, b->heads, head, i - b->offset, j);
-        return;
-    }
-    for (int64_t t = 0; t < d; t++)
-        q[t] = (double)from[t];
-    for (int64_t j = 0; j <= i; j++)
-        score[j] = b->in->scale * implicit_dot(tensor_row_f32(&b->in->k, head, b->heads, j), q, d);
-}
 
 static void weigh_row(void *context, int64_t item, int worker)
 {
     const Batch *b = context;
     int64_t      head = (b->from + item) / b->s->voters;
     int64_t      i = b->s->pre + (b->from + item) % b->s->voters;
-    double      *w = b->weights + item * b->pitch, most = (double)-INFINITY, sum = 0;
+    double      *w = b->weights + item * b->pitch, sum;
 
     (void)worker;
-    score_row(b, head, i, w);
-    for (int64_t j = 0; j <= i; j++)
-        most = fmax(most, w[j]);
-    for (int64_t j = 0; j <= i; j++)
-        sum += w[j] = exp(w[j] - most);
+    attend_scores(b->in, b->heads, head, i - b->offset, i + 1, w + b->s->prompt, w);
+    sum = attend_soften(w, i + 1);
     for (int64_t j = 0; j < b->s->pre; j++)
         w[j] /= sum;
 }
@@ -194,8 +175,7 @@ static void count_votes(Run *r, const AttendInput *in, const Sizes *s, double *v
     ArenaMark mark = arena_mark(r->arena);
     int64_t   all = r->h * s->voters, most = min_i64(all, 2 * threads_count(r->threads));
     Batch     b = { .in = in, .s = s, .heads = r->h, .n = r->n, .votes = votes,
-                      .offset = r->q_offset,
-                      .plain = !attend_has_terms(in), .pitch = s->prompt + r->d };
+                      .offset = r->q_offset, .pitch = s->prompt + r->d };
 
     b.weights = run_alloc(r, most * b.pitch, sizeof(*b.weights));
     if (run_failed(r))
@@ -253,6 +233,84 @@ static Pattern *cells_of(Run *r, const Sizes *s, const Tensor *kept)
         return NULL;
     return pattern_prompt(r->arena, shape, s->prompt, kept, s->pre);
 }
+
+/* ---- attention --------------------------------------------------------------------------- */
+
+#define LATER 64 /* rows after the prompt from which it pays to gather their keys */
+
+/* Not where terms of a cell need the positions of its query and key. */
+static bool takes_gathered(const Run *r, const AttendInput *in, const Sizes *s)
+{
+    return s->prompt + LATER <= r->n && r->n == r->m && s->keep > 0 && !attend_has_terms(in) &&
+           !tensor_given(&in->value.table) && !r->spec.pairs_only;
+}
+
+/* i32 [sets, keep + n - pre]: C, then the keys from `pre` on. */
+static Tensor keys_later(Run *r, const Sizes *s, Tensor kept)
+{
+    int64_t count = s->keep + r->n - s->pre;
+    Tensor  index = run_tensor2(r, DT_I32, s->sets, count);
+
+    for (int64_t x = 0; x < s->sets * count && !run_failed(r); x++) {
+        int64_t at = x % count;
+
+        tensor_i32(&index)[x] = at < s->keep ? tensor_i32(&kept)[x / count * s->keep + at]
+                                             : (int32_t)(s->pre + at - s->keep);
+    }
+    return index;
+}
+
+/* Rows [0, first's) of `whole` and those after them. */
+static void join_rows(Run *r, Tensor first, Tensor later, Tensor whole)
+{
+    Tensor to = whole;
+
+    to.shape[1] = first.shape[1];
+    op_entries(r, first, ENTRY_CAST, 0, to);
+    to.shape[1] = later.shape[1];
+    to.data = tensor_f32(&whole) + first.shape[1] * whole.stride[1];
+    op_entries(r, later, ENTRY_CAST, 0, to);
+}
+
+static Pattern *causal_rows(Run *r, int64_t rows, int64_t keys)
+{
+    return pattern_causal(r->arena, (PatternShape){ .heads = r->h, .n = rows, .m = keys,
+                                                    .q_offset = keys - rows });
+}
+
+/* The same cells as those of the pattern: with the kept keys side by side before the others, rows
+ * after the prompt are those of a causal mask, too. */
+static AttendResult attend_gathered(Run *r, const AttendInput *in, const Sizes *s, Tensor kept)
+{
+    int64_t      rows = r->n - s->prompt;
+    Tensor       index = keys_later(r, s, kept);
+    AttendInput  prompt = attend_input_part(in, 0, s->prompt, 0, s->prompt);
+    AttendInput  later = attend_input_part(in, s->prompt, rows, 0, r->m);
+    AttendResult whole = { .out = run_tensor3(r, DT_F32, r->h, r->n, in->v.shape[2]),
+                           .lse = run_tensor2(r, DT_F32, r->h, r->n) };
+    AttendResult first, then;
+
+    if (run_failed(r))
+        return whole;
+    later.k = op_gather(r, in->k, index);
+    later.v = op_gather(r, in->v, index);
+    first = op_attend(r, &prompt, causal_rows(r, s->prompt, s->prompt));
+    then = op_attend(r, &later, causal_rows(r, rows, index.shape[1]));
+    if (run_failed(r))
+        return whole;
+    join_rows(r, first.out, then.out, whole.out);
+    join_rows(r, first.lse, then.lse, whole.lse);
+    return whole;
+}
+
+static AttendResult attend(Run *r, const AttendInput *in, const Sizes *s, Tensor kept,
+                           const Pattern *cells)
+{
+    return !run_failed(r) && takes_gathered(r, in, s) ? attend_gathered(r, in, s, kept)
+                                                      : op_attend(r, in, cells);
+}
+
+/* ---- what is shown ----------------------------------------------------------------------- */
 
 static void show(Run *r, const Sizes *s, const double *votes, const double *pooled,
                  const Tensor *kept)

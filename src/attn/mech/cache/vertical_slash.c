@@ -115,35 +115,14 @@ typedef struct Estimate {
     const AttendInput *in;
     int64_t            h, n, rows, part_rows, parts;
     int64_t            offset; /* position of query 0 */
-    bool               plain;
     double            *sums; /* [h,parts,2,n] of columns, of diagonals */
     double            *work; /* [workers, n + d] */
 } Estimate;
 
-static void score_row(const Estimate *e, int64_t head, int64_t i, double *q, double *score)
-{
-    const float *from = tensor_row_f32(&e->in->q, head, e->h, i - e->offset);
-
-    if (!e->plain) {
-        for (int64_t j = 0; j <= i; j++)
-            score[j] = attend_score(e->in, e->h, head, i - e->offset, j);
-        return;
-    }
-    for (int64_t t = 0; t < e->in->q.shape[2]; t++)
-        q[t] = (double)from[t];
-    for (int64_t j = 0; j <= i; j++)
-        score[j] = e->in->scale *
-                   implicit_dot(tensor_row_f32(&e->in->k, head, e->h, j), q, e->in->q.shape[2]);
-}
-
 static void add_row(double *score, int64_t i, double *col, double *diag)
 {
-    double most = score[0], sum = 0;
+    double sum = attend_soften(score, i + 1);
 
-    for (int64_t j = 1; j <= i; j++)
-        most = fmax(most, score[j]);
-    for (int64_t j = 0; j <= i; j++)
-        sum += score[j] = exp(score[j] - most);
     for (int64_t j = 0; j <= i; j++) {
         col[j] += score[j] / sum;
         diag[i - j] += score[j] / sum;
@@ -158,7 +137,7 @@ static void estimate_item(void *context, int64_t item, int worker)
 
     memset(col, 0, (size_t)(2 * n) * sizeof(*col));
     for (int64_t i = first; i < min_i64(first + e->part_rows, n); i++) {
-        score_row(e, head, i, score + n, score);
+        attend_scores(e->in, e->h, head, i - e->offset, i + 1, score + n, score);
         add_row(score, i, col, col + n);
     }
 }
@@ -181,7 +160,7 @@ static void estimate(Run *r, const AttendInput *in, int64_t rows, double *col, d
     int64_t  parts = min_i64(PARTS_MOST, (rows + PART_ROWS - 1) / PART_ROWS);
     Estimate e = { .in = in, .h = r->h, .n = r->n, .rows = rows, .parts = parts,
                    .offset = r->q_offset,
-                   .part_rows = (rows + parts - 1) / parts, .plain = !attend_has_terms(in) };
+                   .part_rows = (rows + parts - 1) / parts };
 
     e.sums = run_alloc(r, r->h * parts * 2 * r->n, sizeof(*e.sums));
     e.work = run_alloc(r, threads_count(r->threads) * (r->n + r->d), sizeof(*e.work));
