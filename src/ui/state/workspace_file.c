@@ -250,20 +250,18 @@ static bool read_head(const char *line, Error *err)
                      VERSION);
 }
 
-static bool read_all(Reader *r, const char *text, Error *err)
+/* Lines of any length: one that was read is longer where it is written with quotes.  Cuts text. */
+static bool read_all(Reader *r, char *text, Error *err)
 {
-    char line[4096];
-
     while (*text) {
         size_t length = strcspn(text, "\n");
+        bool   more = text[length] == '\n';
 
         r->line++;
-        if (length >= sizeof(line))
-            return error_set(err, ERR_PARAM, "the line is too long");
-        snprintf(line, sizeof(line), "%.*s", (int)length, text);
-        if (r->line == 1 ? !read_head(line, err) : !read_line(r, line, err))
+        text[length] = '\0';
+        if (r->line == 1 ? !read_head(text, err) : !read_line(r, text, err))
             return false;
-        text += length + (text[length] == '\n');
+        text += length + more;
     }
     if (r->line == 0 && !read_head("", err))
         return false;
@@ -273,12 +271,16 @@ static bool read_all(Reader *r, const char *text, Error *err)
 bool workspace_read(Ui *ui, const char *name, const char *text, Workspace *out, Error *err)
 {
     Reader reader = { .ui = ui, .saved = out };
+    char  *lines = strdup(text);
+    bool   ok;
 
     workspace_init(out);
     out->theme = (int)ui->theme;
     out->glyphs = (int)ui->glyphs;
     out->arrangement.linked = true;
-    if (read_all(&reader, text, err))
+    ok = lines ? read_all(&reader, lines, err) : error_set(err, ERR_NOMEM, "not enough memory");
+    free(lines);
+    if (ok)
         return true;
     error_prefix(err, "%s:%d", name, reader.line > 0 ? reader.line : 1);
     workspace_free(out);
