@@ -152,13 +152,17 @@ TEST(products_over_a_long_axis)
 
 /* ---- norms -------------------------------------------------------------------- */
 
-static void check_standardised(const Kernel *kernel, int64_t count, bool more)
+/* `first` and `all` are added to the first number of the row, and to all. */
+static void check_standardised(const Kernel *kernel, int64_t count, bool more, float first, float all)
 {
     Fixture f = fixture_new(1, 3);
     Tensor  x = fixture_normal(&f, 3, 1, count, 4);
     float  *row = tensor_f32(&x), *gain = row + count, *bias = gain + count, y[300];
     double  mean = 0, variance = 0;
 
+    row[0] += first;
+    for (int64_t c = 0; c < count; c++)
+        row[c] += all;
     for (int64_t c = 0; c < count; c++)
         mean += (double)row[c] / (double)count;
     for (int64_t c = 0; c < count; c++)
@@ -175,8 +179,10 @@ TEST(norms_of_every_kernel)
 {
     for (int which = 0; kernel_at(which); which++)
         for (int64_t count = 1; count < 300; count += 23) {
-            check_standardised(kernel_at(which), count, false);
-            check_standardised(kernel_at(which), count, true);
+            check_standardised(kernel_at(which), count, false, 0, 0);
+            check_standardised(kernel_at(which), count, true, 0, 0);
+            check_standardised(kernel_at(which), count, true, 0, 4096);
+            check_standardised(kernel_at(which), count, false, 1e6f, 0);
         }
 }
 

@@ -341,16 +341,25 @@ static TARGET double array_squares(const float *x, int64_t count)
     return squares;
 }
 
+/* The mean, and the variance about it, in one pass about the first number.  That is one of the row, so
+ * its distance from the mean is sqrt(count) deviations at most, and the difference of the two sums is
+ * exact to some count 2^-53 of itself. */
+static TARGET double row_variance(const float *x, int64_t count, double *mean)
+{
+    double first = count > 0 ? (double)x[0] : 0, sum, squares, off;
+
+    array_moments(x, count, first, &sum, &squares);
+    off = sum / (double)count;
+    *mean = first + off;
+    return squares / (double)count - off * off;
+}
+
 static TARGET void row_standardise(const float *x, int64_t count, double eps, const float *gain,
                                    const float *bias, float *y)
 {
-    double  sum, squares, mean, by;
+    double  mean, by = 1 / sqrt(row_variance(x, count, &mean) + eps);
     int64_t i = 0;
 
-    array_moments(x, count, 0, &sum, &squares);
-    mean = sum / (double)count;
-    array_moments(x, count, mean, &sum, &squares);
-    by = 1 / sqrt(squares / (double)count + eps);
     for (; i + WIDE <= count; i += WIDE) {
         Wide off = (wide_from(x + i) - mean) * by;
 
