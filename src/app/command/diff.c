@@ -385,9 +385,9 @@ static void show_json(const Diff *d, Text *out)
     jsonw_key_number(&j, "over", d->plan.over);
     jsonw_key_number(&j, "level", d->plan.counted ? (double)NAN : MATCH_LEVEL);
     jsonw_key_int(&j, "dearer", count_dearer(d));
-    json_cheaper(d, &j);
     for (int kind = 0; kind < APART_KINDS; kind++)
         jsonw_key_int(&j, apart_name((ApartKind)kind), d->all.count_of[kind]);
+    json_cheaper(d, &j);
     jsonw_key_open(&j, "apart", '[');
     for (int i = 0; i < d->all.apart_count; i++)
         json_apart(&j, &d->all.apart[i]);
