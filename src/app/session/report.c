@@ -97,6 +97,14 @@ static const char *shorter(const Input *input)
                               : "fewer tokens, -n N, take less";
 }
 
+/* A closed form that works as hard as the run, or calls a script, is not asked for twice. */
+static bool is_quickly_planned(const Request *request)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+
+    return m && !m->flops_works && !m->script;
+}
+
 static void tell_before(Session *s, const Request *request)
 {
     bool    gpu = request->ops && request->ops->memory, bound = false;
@@ -107,7 +115,8 @@ static void tell_before(Session *s, const Request *request)
 
     if (tokens > s->loaded->input->n)
         tokens = s->loaded->input->n;
-    if (!s->notice || !request_planned_flops(s, request, &flops, &bound))
+    if (!s->notice || !is_quickly_planned(request) ||
+        !request_planned_flops(s, request, &flops, &bound))
         return;
     all = runs_of(request) * flops_of(&flops);
     if (all < least * (gpu ? few_gpu.flops_a_second : few_cpu.flops_a_second))
