@@ -383,6 +383,8 @@ void run_attended_cells(Run *r, const AttendInput *in, const Pattern *cells,
 /* A mechanism that is only a set of cells: one masked softmax over them, r->out and
  * the views of VIEWS_OF_PATTERN.  What it attended to. */
 AttendInput run_pattern_attention(Run *r, double scale, Pattern *cells);
+/* For cells that a user said: warns of queries that see no key, in a run that is looked at. */
+void run_warn_of_empty_rows(Run *r, const Pattern *cells);
 /* The rows of the queries of a pattern over all positions: those themselves, unless the queries
  * are fewer and stand at the end (AT_END_CELLS), whose number r->n is from here on.  NULL: none. */
 Pattern *run_last_rows(Run *r, Pattern *cells);

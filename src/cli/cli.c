@@ -103,10 +103,37 @@ static void print_line(void *context, const char *text)
     program_message(text);
 }
 
+/* The line that is overwritten goes before one that stays. */
+static void print_notice(void *context, const char *text)
+{
+    const bool *shows = context;
+
+    if (*shows)
+        print_progress(NULL, "");
+    program_message(text);
+}
+
 /* A point of a sweep is told of by the sweep, not by its own process. */
+static bool is_point(void)
+{
+    return getenv(POINT_VARIABLE) != NULL;
+}
+
 static bool has_handlers(const Interpreter *scripts)
 {
-    return scripts && !getenv(POINT_VARIABLE) && scripts->listens(scripts->host);
+    return scripts && !is_point() && scripts->listens(scripts->host);
+}
+
+static void report_to_reader(Session *session, bool *shows)
+{
+    if (*shows)
+        session_on_progress(session, print_progress, NULL);
+    else
+        session_on_line(session, print_line, NULL);
+    if (is_point())
+        return;
+    session_on_notice(session, print_notice, shows);
+    session_report_runs(session);
 }
 
 static int run_words(int argc, char **argv, const LessonReader *lessons,
@@ -125,12 +152,7 @@ static int run_words(int argc, char **argv, const LessonReader *lessons,
     trials_allow();
     if (has_handlers(scripts))
         session_on_event(session, scripts->tell, scripts->host);
-    if (shows) {
-        session_on_progress(session, print_progress, NULL);
-        session_report_runs(session);
-    } else {
-        session_on_line(session, print_line, NULL);
-    }
+    report_to_reader(session, &shows);
     ok = command_run(session, (const char *const *)argv, argc,
                      isatty(STDOUT_FILENO) ? READER_TERMINAL : READER_FILE, terminal_columns(),
                      &out, &err);

@@ -8,7 +8,6 @@
  * All shapes and the sum of all sizes are checked before the first tensor is allocated; then only
  * the requested layer and its first n positions are converted.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +41,6 @@ static bool shapes_place(Assembly *a, Role role, Error *err);
 static bool shapes_check(const Assembly *a, Error *err);
 /* heads, n, m, d, e, layer and layers of the whole sequence. */
 static bool shapes_set_sizes(Assembly *a, Error *err);
-
-#define WEIGHT_TOLERANCE 1e-3
 
 static const char *const role_names[] = { "q", "k", "v", "x", "attn" };
 
@@ -274,29 +271,10 @@ static StoreEntry *only_array(const Store *store)
     return only;
 }
 
-/* Names the first row that does not sum to 1. */
-static bool check_row_sums(const Tensor *t, const char *name, Error *err)
-{
-    int64_t rows = t->shape[0] * t->shape[1], m = t->shape[2];
-
-    for (int64_t i = 0; i < rows; i++) {
-        double sum = 0;
-
-        for (int64_t j = 0; j < m; j++)
-            sum += (double)tensor_f32(t)[i * m + j];
-        if (!(fabs(sum - 1) <= WEIGHT_TOLERANCE))
-            return error_set(err, ERR_DATA,
-                             "the only array, %.80s, is not finished attention weights: row %lld "
-                             "sums to %g, not 1; name arrays q, k, v, x or attn (a file with one "
-                             "array: x.npy, attn.npy)", name, (long long)i, sum);
-    }
-    return true;
-}
-
 static bool try_weights(Assembly *a, Error *err)
 {
     StoreEntry *entry = only_array(a->store);
-    char        shape[200];
+    char        shape[200], naming[160];
     int         rank;
 
     if (!entry)
@@ -306,9 +284,9 @@ static bool try_weights(Assembly *a, Error *err)
     rank = entry->info.rank;
     if (rank < 2 || rank > 5 || entry->info.shape[rank - 1] != entry->info.shape[rank - 2])
         return error_set(err, ERR_DATA,
-                         "the only array, %.80s of shape %s, is not square weights; name arrays "
-                         "q, k, v, x or attn (a file with one array: x.npy, attn.npy)",
-                         entry->info.name, store_shape_text(entry, shape, sizeof(shape)));
+                         "the only array, %.80s of shape %s, is not square weights; %s",
+                         entry->info.name, store_shape_text(entry, shape, sizeof(shape)),
+                         weights_naming(a->store->kind, naming, sizeof(naming)));
     a->parts[ROLE_ATTN] = (Part){ .entry = entry };
     return true;
 }
@@ -322,7 +300,7 @@ static bool check_guess(Assembly *a, Error *err)
     ArenaMark mark = arena_mark(a->in->arena);
     Tensor    all = { .data = NULL };
     bool      ok = check_total(a, err) && read_part(a, ROLE_ATTN, &all, err) &&
-              check_row_sums(&all, part->entry->info.name, err);
+              weights_are_finished(&all, part->entry->info.name, a->store->kind, err);
 
     arena_release(a->in->arena, mark);
     return ok;
@@ -439,6 +417,14 @@ static bool check_relative(Assembly *a, Error *err)
                      attn->entry->info.name, store_shape_text(attn->entry, shape, sizeof(shape)));
 }
 
+/* The weights of all keys are read, so that their rows should sum to 1. */
+static bool whole_keys(const Assembly *a)
+{
+    const Part *attn = &a->parts[ROLE_ATTN];
+
+    return attn->entry && a->choice->n <= 0;
+}
+
 bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err)
 {
     Assembly a = { .in = in, .store = store, .choice = choice };
@@ -454,7 +440,7 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
     if (!check_relative(&a, err))
         return false;
     cut_parts(&a);
-    return read_parts(&a, err);
+    return read_parts(&a, err) && (choice->shapes || weights_note(in, whole_keys(&a), err));
 }
 
 /* ---- axes ------------------------------------------------------------------- */

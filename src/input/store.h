@@ -189,6 +189,14 @@ bool load_name_arrays(Store *store, const char *brackets, Error *err);
 bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat format, Error *err);
 /* Each of these fills a zeroed Input whose arena exists. */
 bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err);
+/* What finished weights must be (weights.c).  How the only array of a file gets a name; kind: the
+ * store's. */
+const char *weights_naming(const char *kind, char *text, size_t size);
+/* [h,n,m] without a name looks like finished weights: no row with a negative, or of another sum
+ * than 1. */
+bool weights_are_finished(const Tensor *t, const char *name, const char *kind, Error *err);
+/* Warns of rows of in->attn that no softmax gives; whole: all keys were read. */
+bool weights_note(Input *in, bool whole, Error *err);
 bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err);
 bool load_image(Input *in, Mapped bytes, InputFormat format, const InputChoice *choice,
                 Error *err);

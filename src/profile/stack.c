@@ -452,19 +452,33 @@ bool stack_shape_check(const StackShape *s, Error *err)
     return true;
 }
 
-/* Numbers that a token adds to a layer that keeps tokens. */
-static double token_numbers(const StackShape *s)
+/* Numbers of a row of the cache, which is one token's: of its keys and, as many, of its values. */
+static int64_t row_numbers(const StackShape *s)
 {
-    if (s->rank)
-        return (double)(s->rank + s->rope);
-    return 2.0 * (double)s->kv_heads * (double)s->dim;
+    return s->rank ? s->rank + s->rope : s->kv_heads * s->dim;
 }
 
+/* Groups are whole: the last of a row has a scale and room for all its numbers. */
 static double token_bytes(const StackShape *s)
 {
-    double bits = s->bits + (s->group ? s->scale_bits / (double)s->group : 0);
+    double numbers = (double)row_numbers(s), rows = s->rank ? 1 : 2, groups;
 
-    return token_numbers(s) * bits / 8;
+    if (!s->group)
+        return rows * numbers * s->bits / 8;
+    groups = ceil(numbers / (double)s->group);
+    return rows * groups * ((double)s->group * s->bits + s->scale_bits) / 8;
+}
+
+int64_t stack_group_rest(const StackShape *s)
+{
+    int64_t rest = s->group ? row_numbers(s) % s->group : 0;
+
+    return rest ? s->group - rest : 0;
+}
+
+bool stack_group_cuts_heads(const StackShape *s)
+{
+    return s->group && !s->rank && s->dim % s->group != 0;
 }
 
 /* FLOPs of the cells of one key.  Latent keys are compared as they are stored: the projections to

@@ -42,7 +42,7 @@ typedef struct StackShape {
     int64_t rank, rope; /* latent attention: one vector of rank + rope numbers for all heads, in
                            place of keys and values; rank 0: none */
     double  bits;       /* of a cached number */
-    int64_t group;      /* cached numbers that share a scale; 0: no scales */
+    int64_t group;      /* cached numbers of a row that share a scale; 0: no scales */
     double  scale_bits; /* of a scale */
 } StackShape;
 
@@ -79,6 +79,11 @@ int stack_kinds(const Stack *stack, StackKind *out);
 
 /* ERR_PARAM: a shape that no model can have. */
 bool stack_shape_check(const StackShape *shape, Error *err);
+/* Numbers that fill the last group of a row up; a row is one token's keys, or values, of all
+ * heads. */
+int64_t stack_group_rest(const StackShape *shape);
+/* A group holds numbers of two heads, or is not full: llama.cpp refuses the type. */
+bool stack_group_cuts_heads(const StackShape *shape);
 /* Bits, group and scale of cached numbers by name: "bf16", "q8". */
 bool        stack_dtype_parse(const char *name, StackShape *shape, Error *err);
 const char *stack_dtype_name(int index); /* NULL past the end */

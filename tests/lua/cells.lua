@@ -103,6 +103,30 @@ case("drawn", function()
   os.remove(path)
 end)
 
+local function words_of(figure)
+  local path = check.scratch("named.svg")
+  assert(figure:save(path, { letters = "text" }))
+  local file = assert(io.open(path))
+  local svg = file:read("a")
+  file:close()
+  os.remove(path)
+  return svg
+end
+
+case("components are given and named", function()
+  local near, far = pattern_of "window(window=3)", pattern_of "dilated(dilation=4,window=3)"
+  local both = near:as("window", "near by"):union(far:as("global", "far off"))
+  check.same({ select(2, both:cell(8, 4)) }, { { "global" } })
+  check.same({ select(2, both:cell(8, 8)) }, { { "window", "global" } })
+  equal(both:compare(near:union(far)).same, true)
+  local figure = attn.figure { panels = { { pattern = both } } }
+  both, near, far = nil, nil, nil
+  collectgarbage()
+  local svg = words_of(figure)
+  assert(svg:find(">near by<", 1, true) and svg:find(">far off<", 1, true), "the legend's names")
+  raises("invalid option", pattern_of("window").as, pattern_of "window", "near")
+end)
+
 case("slips, and what has no cells", function()
   local p = pattern_of "window(window=5)"
   raises("query 40", p.row, p, 40)

@@ -150,6 +150,32 @@ check.case("the last queries of a causal pattern", function()
   assert(attn.check("own-band").ok)
 end)
 
+check.case("names of components, rows without keys, one token more", function()
+  attn.pattern { id = "own-named", components = { window = "near by", other = "the first" },
+    row = function(i, row)
+      if i % 3 ~= 1 then row:range(i - 2, i, "window") row:add(0) end
+    end }
+  local r = attn.run("own-named", { n = 12, d = 8, causal = true, decode = true })
+  local said = table.concat(r.record.warnings, "\n")
+  assert(said:find("4 of 12 queries see no key, the first of them query 1: their output is 0",
+    1, true), said)
+  local same = attn.run("pattern(expr=runs($t))",
+    { n = 12, d = 8, causal = true, decode = true, t = r:pattern().runs })
+  said = table.concat(same.record.warnings, "\n")
+  assert(said:find("4 of 12 queries see no key", 1, true), said)
+  assert(r.record.decode.state_bytes > 0)
+  for _, key in ipairs { "state_bytes", "kv_bytes_per_token", "step_bytes", "decode_flops" } do
+    check.equal(r.record.decode[key], same.record.decode[key], key)
+  end
+  for _, whole in ipairs { "own-named", "pattern(expr=window(3))" } do
+    local seen = attn.run(whole, { n = 1, d = 8 })
+    check.equal(table.concat(seen.record.warnings, "\n"):find("see no key"), nil, whole)
+  end
+  check.raises("'near' is none of window, global", attn.pattern,
+    { id = "x", components = { near = "window" }, row = print })
+  check.raises("texts both", attn.pattern, { id = "x", components = { window = 3 }, row = print })
+end)
+
 check.case("a pattern without cells", function()
   attn.pattern { id = "empty", row = function() end }
   check.equal(attn.run("empty", { n = 4, d = 4 }).output:nnz(), 0)

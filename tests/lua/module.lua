@@ -170,9 +170,14 @@ case("sweep", function()
   equal(lines, 9)
   equal(#attn.from_json(attn.command("fit", path, "--json")), 3)
   os.remove(path)
-  local refused = attn.sweep { "bigbird", n = 16, params = { window = -1 } }
-  equal(refused[1].status, "UNSUPPORTED")
-  equal(refused[1].time_ms.median, nil)
+  local refused = attn.sweep { "nsa", "dilated", n = 16, params = { window = 0 } }
+  local by = {}
+  for _, record in ipairs(refused) do by[record.mechanism] = record end
+  equal(by.dilated.status, "OK")
+  equal(by.nsa.status, "UNSUPPORTED")
+  equal(by.nsa.time_ms.median, nil)
+  raises("-p window=-1: bigbird n=16: parameter window", attn.sweep,
+         { "bigbird", n = 16, params = { window = -1 } })
   raises("no option 'nn'", attn.sweep, { "full", nn = 3 })
   raises("expected a number", attn.sweep, { "full", n = print })
   raises("whole numbers", attn.sweep, { "full", n = 0 })

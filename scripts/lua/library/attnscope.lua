@@ -503,6 +503,14 @@ function Pattern:common(other) end
 ---@return string?
 function Pattern:minus(other) end
 
+---The same cells, all of one component (its colour: window, global, random, strided, block or other), which pictures call by the name.
+---@param component string
+---@param name? string
+---@return attnscope.Pattern?
+---@return string?
+---@return string?
+function Pattern:as(component, name) end
+
 ---Gives the memory back now.
 function Pattern:close() end
 
@@ -752,6 +760,7 @@ function Context:warn(text) end
 ---@class attnscope.PatternOptions
 ---@field row? fun(i: integer, row: attnscope.Row, params: table) says which keys query i may see
 ---@field cell? fun(i: integer, j: integer, params: table): boolean instead of row: whether query i may see key j; asked for all n x m pairs, so for short inputs
+---@field components? table<string, string> what the components mean here, as pictures name them: { window = "near" }
 ---@field per_head? boolean asks for each head (row.head); default: once for all
 ---@field id? string the name it runs by
 ---@field title? string default: the id

@@ -356,6 +356,37 @@ static bool has_unknown_state(const CacheRun *r)
     return false;
 }
 
+/* "q4 has groups of 32, which 48 numbers of a head are no multiple of"; nothing where they are. */
+static void note_groups(const CacheStack *s, Text *out)
+{
+    const StackShape *shape = &s->shape;
+    int64_t           rest = stack_group_rest(shape);
+
+    if (!stack_group_cuts_heads(shape) && !rest)
+        return;
+    text_addf(out, "%s has groups of %lld, which %lld numbers of a %s are no multiple of", s->dtype,
+              (long long)shape->group,
+              (long long)(shape->rank ? shape->rank + shape->rope : shape->dim),
+              shape->rank ? "token" : "head");
+    if (rest)
+        text_addf(out, ": %lld more fill the last group of a token's row", (long long)rest);
+    else
+        text_add(out, ": they run over the heads of a token's row");
+    text_add(out, "; llama.cpp refuses that");
+}
+
+static void text_groups(const CacheRun *r, Text *out)
+{
+    for (int i = 0; i < r->count; i++) {
+        Text note = { 0 };
+
+        note_groups(r->stacks[i], &note);
+        if (note.length)
+            text_addf(out, "%s.\n", text_str(&note));
+        text_free(&note);
+    }
+}
+
 static void table_notes(const CacheRun *r, Text *out)
 {
     text_add(out, "\nadds: bytes that one token more adds to a sequence of n.\n"
@@ -367,6 +398,7 @@ static void table_notes(const CacheRun *r, Text *out)
                       "as in retnet(HEADS,KEYS,VALUES).\n");
     if (r->count > 1)
         text_add(out, "--csv and --json have each kind of layer, too.\n");
+    text_groups(r, out);
     text_add(out, text_str(&r->notes));
 }
 
@@ -426,6 +458,15 @@ static void json_shape(Json *j, const CacheStack *s)
     text_free(&layers);
 }
 
+static void json_note(Json *j, const CacheStack *s)
+{
+    Text note = { 0 };
+
+    note_groups(s, &note);
+    jsonw_key_string(j, "note", note.length ? text_str(&note) : NULL);
+    text_free(&note);
+}
+
 static void cache_json(const CacheRun *r, Text *out)
 {
     Json j = jsonw_to(out);
@@ -447,6 +488,7 @@ static void cache_json(const CacheRun *r, Text *out)
             jsonw_close(&j, '}');
         }
         jsonw_close(&j, ']');
+        json_note(&j, s);
         jsonw_close(&j, '}');
     }
     jsonw_close(&j, ']');

@@ -249,6 +249,39 @@ static void apart_line(const Diff *d, const MatchApart *apart, Text *out)
     text_addf(out, ": %s\n", apart->why);
 }
 
+/* "2 points cheaper; the most: FLOPs of full n=64, 0.001 of before": what no gate fails by, and may
+ * be less work than was asked for.  Nothing where none is. */
+static int note_cheaper(const Diff *d, Text *out)
+{
+    const Match *most = NULL;
+    MatchCost    cost = MATCH_FLOPS, of = MATCH_FLOPS;
+    int          count = 0;
+
+    for (int i = 0; i < d->all.count; i++) {
+        const Match *match = &d->all.items[i];
+
+        if (!match_is_cheaper(match, &d->plan, &of))
+            continue;
+        if (!count++ || match->ratio[of].value.value < most->ratio[cost].value.value) {
+            most = match;
+            cost = of;
+        }
+    }
+    if (!count)
+        return 0;
+    text_add_count(out, count, "point");
+    text_addf(out, " cheaper; the most: %s of ", match_cost_name(cost));
+    series_name(&d->a, most->row, out);
+    text_addf(out, " n=%lld, %.3g of a's", (long long)most->row->n, most->ratio[cost].value.value);
+    return count;
+}
+
+static void summarise_cheaper(const Diff *d, Text *out)
+{
+    if (note_cheaper(d, out))
+        text_add(out, "\n");
+}
+
 static void summarise(const Diff *d, Text *out)
 {
     const int *apart = d->all.count_of;
@@ -260,6 +293,7 @@ static void summarise(const Diff *d, Text *out)
               apart[APART_UNMEASURED], apart[APART_NEW]);
     for (int i = 0; i < d->all.apart_count; i++)
         apart_line(d, &d->all.apart[i], out);
+    summarise_cheaper(d, out);
     text_addf(out, "b/a: above 1 is dearer.  a: %s.  b: %s.\n", d->a_name, d->b_name);
     text_add(out, text_str(&d->broken));
     results_note_versions(&d->a, &d->b, out);
@@ -331,6 +365,15 @@ static void json_match(const Diff *d, Json *j, const Match *match)
     jsonw_close(j, '}');
 }
 
+static void json_cheaper(const Diff *d, Json *j)
+{
+    Text note = { 0 };
+
+    jsonw_key_int(j, "cheaper", note_cheaper(d, &note));
+    jsonw_key_string(j, "note", note.length ? text_str(&note) : NULL);
+    text_free(&note);
+}
+
 static void show_json(const Diff *d, Text *out)
 {
     Json j = jsonw_to(out);
@@ -344,6 +387,7 @@ static void show_json(const Diff *d, Text *out)
     jsonw_key_int(&j, "dearer", count_dearer(d));
     for (int kind = 0; kind < APART_KINDS; kind++)
         jsonw_key_int(&j, apart_name((ApartKind)kind), d->all.count_of[kind]);
+    json_cheaper(d, &j);
     jsonw_key_open(&j, "apart", '[');
     for (int i = 0; i < d->all.apart_count; i++)
         json_apart(&j, &d->all.apart[i]);

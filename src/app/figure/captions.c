@@ -281,9 +281,49 @@ static bool has_one_result(const PanelChoice *panels, int count)
     return true;
 }
 
-/* Sizes of a pattern: the figure's caption has those of all panels, otherwise each pattern its
- * own below it. */
-static void size_panels(Figure *figure, const PanelChoice *panels, int count, Text *caption)
+/* The word stands in the text by itself: 3 in "w = 3", not in "w = 13". */
+static bool says_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        if ((at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length]))
+            return true;
+    return false;
+}
+
+/* "window 3, variant etc": what the call gave and a title of somebody's own words leaves out. */
+static void add_unsaid(const Result *result, const char *title, Text *out)
+{
+    const Assignments *given = &result->request.given;
+
+    for (int i = 0; title && !result->request.above && i < given->count; i++) {
+        const Assignment *item = &given->items[i];
+
+        if (item->tensor.data || !*item->text || says_word(title, item->text))
+            continue;
+        text_add(out, out->length ? ", " : "");
+        if (strcmp(item->name, "expr") != 0) /* an expression says by itself what it is */
+            picture_words(item->name, out);
+        if (strcmp(item->text, "true") != 0)
+            text_addf(out, "%s%s", strcmp(item->name, "expr") ? " " : "", item->text);
+    }
+}
+
+/* The words that somebody gave a panel for a title; NULL: its title names the parameters, or a
+ * caption of one's own is to say what matters. */
+static const char *given_title(const Figure *figure, const PanelChoice *choice,
+                               const PictureOptions *options)
+{
+    if (options->caption)
+        return NULL;
+    return choice->title || figure->count > 1 ? choice->title : options->title;
+}
+
+/* Sizes of a pattern, and parameters that no title says: the figure's caption has those of all
+ * panels, otherwise each panel its own below it. */
+static void size_panels(Figure *figure, const PanelChoice *panels, int count,
+                        const PictureOptions *options, Text *caption)
 {
     bool one = has_one_result(panels, count), said = false;
     int  at = -1;
@@ -292,14 +332,16 @@ static void size_panels(Figure *figure, const PanelChoice *panels, int count, Te
         Text   sizes = { 0 };
         Panel *panel = &figure->panels[at += !panels[i].joins];
 
-        if (panels[i].joins || !is_pattern(panel))
+        if (panels[i].joins || panel->plot || panel->minus)
             continue;
-        add_sizes(panels[i].result, &sizes);
+        add_unsaid(panels[i].result, given_title(figure, &panels[i], options), &sizes);
+        if (is_pattern(panel))
+            add_sizes(panels[i].result, &sizes);
         if (!one && sizes.length < sizeof(panel->sizes))
             snprintf(panel->sizes, sizeof(panel->sizes), "%s", text_str(&sizes));
         else if (one && caption && !said && sizes.length)
             text_addf(caption, "; %s", text_str(&sizes));
-        said = true;
+        said |= sizes.length > 0;
         text_free(&sizes);
     }
 }
@@ -332,7 +374,7 @@ static void caption_pictures(Figure *figure, const PanelChoice *panels, int coun
         add_given_caption(options->caption, figure->caption, any, &out);
     else
         text_add(&out, figure->caption);
-    size_panels(figure, panels, count, options->caption ? NULL : &out);
+    size_panels(figure, panels, count, options, options->caption ? NULL : &out);
     if (any)
         text_add(&out, "; ");
     if (any)

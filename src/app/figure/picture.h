@@ -52,7 +52,7 @@ bool          stored_figure_whole(const StoredFigure *stored);
 /* The text it was read from, freed by the caller; NULL: no memory. */
 char         *stored_figure_copy(const StoredFigure *stored);
 /* It is drawn, and its text says so, with other dots per inch. */
-bool          stored_figure_set_dpi(StoredFigure *stored, int dpi, Error *err);
+bool          stored_figure_set_look(StoredFigure *stored, const PngOptions *look, Error *err);
 /* Draws a figure of plots again as `to`, with the metadata of the file `from` and this command;
  * format: as in PngOptions; font: a file in place of its font, or NULL. */
 bool stored_figure_write(const StoredFigure *stored, const char *from, const char *line,

@@ -414,31 +414,62 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
     return ok && err->code == ERR_NONE;
 }
 
-/* ---- another resolution ---------------------------------------------------------------- */
+/* ---- another look ---------------------------------------------------------------------- */
 
 #define PROGRAM "attnscope " /* a command as pasted from a shell begins with it */
 
-static bool is_dpi(const void *context, int id)
+static const int look_options[] = { OPT_DPI, OPT_THEME, OPT_WIDTH, OPT_FIGWIDTH, OPT_PAGE };
+#define LOOK_OPTIONS (int)(sizeof(look_options) / sizeof(*look_options))
+
+/* The first of them that the call gives; -1: none. */
+static int look_given(const Call *call)
 {
-    (void)context;
-    return id == OPT_DPI;
+    for (int i = 0; i < LOOK_OPTIONS; i++)
+        if (call->values[look_options[i]])
+            return look_options[i];
+    return -1;
 }
 
-/* The stored command with the call's --dpi; a command without that option, of a script, stays. */
-static bool take_dpi(const Call *call, const char *line, Text *out, Error *err)
+/* The call gives this option, or another name of it. */
+static bool replaces(const void *context, int id)
+{
+    const Call *call = context;
+    bool        width = id == OPT_WIDTH || id == OPT_FIGWIDTH;
+
+    if (width)
+        return call->values[OPT_WIDTH] || call->values[OPT_FIGWIDTH];
+    for (int i = 0; i < LOOK_OPTIONS; i++)
+        if (look_options[i] == id)
+            return call->values[id] != NULL;
+    return false;
+}
+
+static void add_look_words(const Call *call, const Command *command, Text *out)
+{
+    for (int i = 0; i < LOOK_OPTIONS; i++) {
+        const Option *option = option_at(look_options[i]);
+        const char   *value = call->values[look_options[i]];
+
+        if (!value || !command || !command_takes(command, option))
+            continue;
+        text_addf(out, " --%s ", option->flag);
+        words_join(&value, 1, out);
+    }
+}
+
+/* The stored command with the call's look; a command without an option, of a script, does without
+ * it. */
+static bool take_look(const Call *call, const char *line, Text *out, Error *err)
 {
     const char *word = line + (strncmp(line, PROGRAM, strlen(PROGRAM)) ? 0 : strlen(PROGRAM));
     char        name[32];
-    WordRule    rule = { .drops = is_dpi };
-    bool        takes;
+    WordRule    rule = { .drops = replaces, .context = call };
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, " "), word);
     rule.command = command_find(name);
-    takes = rule.command && command_takes(rule.command, option_at(OPT_DPI));
     if (!call_keep_words(line, &rule, out, err))
         return false;
-    if (takes)
-        text_addf(out, " --dpi %s", call->values[OPT_DPI]);
+    add_look_words(call, rule.command, out);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a command");
 }
 
@@ -453,8 +484,8 @@ static bool command_of(const Call *call, bool needed, Text *out, Error *err)
     if (ok && !line && needed)
         ok = error_set(err, ERR_FORMAT, "%s: holds no attnscope:command; only figures made by "
                        "attnscope can be made again", path);
-    if (ok && line && call->values[OPT_DPI])
-        ok = take_dpi(call, line, out, err);
+    if (ok && line && look_given(call) >= 0)
+        ok = take_look(call, line, out, err);
     else if (ok && line)
         text_add(out, line);
     free(line);
@@ -562,16 +593,20 @@ static bool draw_again(Session *s, const Call *call, const StoredFigure *stored,
 /* True with *out NULL: the file holds no measured numbers, or --measure replaces them. */
 static bool read_stored(const Call *call, StoredFigure **out, Error *err)
 {
-    double dpi = 0;
+    PngOptions look = { 0 };
+    Call       plain = *call;
+    int        given = look_given(call);
 
     *out = NULL;
-    if (!call_dpi(call, &dpi, err))
+    plain.values[OPT_FONT] = NULL; /* where a font is now: take_moved_font */
+    if (!call_png_options(&plain, &look, err))
         return false;
-    if (dpi > 0 && call->values[OPT_CHECK])
-        return error_set(err, ERR_USAGE, "--check compares with the file, which has its own dots "
-                         "per inch: leave out --dpi");
+    if (given >= 0 && call->values[OPT_CHECK])
+        return error_set(err, ERR_USAGE, "--check compares with the file, which has its own %s: "
+                         "leave out --%s", given == OPT_DPI ? "dots per inch" : "look",
+                         option_at(given)->flag);
     *out = call->values[OPT_MEASURE] ? NULL : stored_figure_read(call->words[0], err);
-    return *out ? dpi <= 0 || stored_figure_set_dpi(*out, (int)dpi, err) : err->code == ERR_NONE;
+    return *out ? given < 0 || stored_figure_set_look(*out, &look, err) : err->code == ERR_NONE;
 }
 
 static bool replace(const char *temporary, const char *path, Text *out, Error *err)

@@ -319,14 +319,31 @@ char *stored_figure_copy(const StoredFigure *stored)
 
 #define DIGITS 17 /* as many as a double needs */
 
-bool stored_figure_set_dpi(StoredFigure *stored, int dpi, Error *err)
+static bool set_number(json_t *look, const char *key, double value)
 {
-    json_t *json = json_loads(stored->text, 0, NULL);
-    char   *text = NULL, *copy;
+    return !(value > 0) || !json_object_set_new(look, key, json_real(value));
+}
 
-    if (json && !json_object_set_new(json_object_get(json, "figure"), "dpi", json_integer(dpi)))
+/* What the look says replaces what the text had. */
+static bool set_look(json_t *look, const PngOptions *o)
+{
+    return (o->dpi <= 0 || !json_object_set_new(look, "dpi", json_integer(o->dpi))) &&
+           (!o->theme || !json_object_set_new(look, "theme", json_string(o->theme))) &&
+           set_number(look, "width", o->width_inch) &&
+           set_number(look, "page_width", o->page_width) &&
+           set_number(look, "page_height", o->page_height);
+}
+
+bool stored_figure_set_look(StoredFigure *stored, const PngOptions *look, Error *err)
+{
+    json_t *json = json_loads(stored->text, 0, NULL), *held = json_object_get(json, "figure");
+    char   *text = NULL, *copy = NULL, *font = stored->font;
+
+    stored->font = NULL;
+    if (held && set_look(held, look) && take_options(held, stored))
         text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
     json_decref(json);
+    free(font);
     copy = text ? strdup(text) : NULL;
     if (!copy) {
         free(text);
@@ -334,7 +351,6 @@ bool stored_figure_set_dpi(StoredFigure *stored, int dpi, Error *err)
     }
     free(stored->text);
     stored->text = text;
-    stored->options.dpi = dpi;
     if (stored->figure) {
         free(stored->figure->numbers);
         stored->figure->numbers = copy;

@@ -10,11 +10,9 @@
 #include "profile/machine.h"
 
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void watch_stage(void *context, const Run *run, const Stage *stage)
 {
@@ -452,86 +450,6 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
     }
     device_leave(device_of(request->ops));
     loaded_release(normal);
-    return result;
-}
-
-#define QUIET_SECONDS 0.5 /* a shorter run has no progress line */
-
-/* Reports "bigbird: attend  42 %". */
-static void report_run(Session *s, const Job *job, const Request *request)
-{
-    Number      share = job_share(job);
-    const char *stage = job_stage(job);
-    char        since[32];
-
-    if (job_seconds(job) < QUIET_SECONDS)
-        return;
-    if (share.valid)
-        session_progress(s, "%s: %s  %.0f %%", request->mechanism, stage, 100 * share.value);
-    else
-        session_progress(s, "%s: %s  %s", request->mechanism, stage,
-                         format_seconds(job_seconds(job), since, sizeof(since)));
-}
-
-/* Runs on the worker and reports progress. */
-static Result *run_reported(Session *s, const Request *request, Error *err)
-{
-    struct pollfd wake = { .fd = s->wake[0], .events = POLLIN };
-    Job          *job = session_submit(s, request, err);
-    Result       *result;
-    char          bytes[64];
-
-    while (job && job_state(job) <= JOB_RUNNING) {
-        poll(&wake, 1, 200);
-        while (read(wake.fd, bytes, sizeof(bytes)) > 0)
-            continue;
-        if (session_stopped(s))
-            job_cancel(job);
-        report_run(s, job, request);
-    }
-    result = job ? job_result(job) : NULL;
-    if (result) /* the worker's pool is not the caller's */
-        result->run->threads = session_threads(s, request->threads);
-    else if (job)
-        *err = *job_error(job);
-    job_free(job);
-    return result;
-}
-
-/* On the calling thread.  The flag may end before the result does. */
-static Result *run_here(Session *s, const Request *request, Error *err)
-{
-    Result *result = execute_request(s->loaded, request, session_threads(s, request->threads),
-                                     s->stop, NULL, err);
-
-    if (result)
-        result->run->spec.cancel = NULL;
-    return result;
-}
-
-bool session_refuse_stopped(const Session *s, Error *err)
-{
-    return !session_stopped(s) || error_set(err, ERR_CANCELLED, "cancelled");
-}
-
-Result *session_run(Session *s, const Request *request, Error *err)
-{
-    Result *result;
-
-    if (!s->loaded) {
-        error_set(err, ERR_USAGE, "no input: give --input FILE or --input synthetic:NAME");
-        return NULL;
-    }
-    if (!session_refuse_stopped(s, err))
-        return NULL;
-    result = s->progress && s->reports_runs && !request->normal.n ? run_reported(s, request, err)
-                                                                  : run_here(s, request, err);
-    if (session_stopped(s)) { /* a run that was cut short is no result */
-        *err = ERROR_INIT;
-        session_refuse_stopped(s, err);
-        result_release(result);
-        return NULL;
-    }
     return result;
 }
 

@@ -52,6 +52,8 @@ struct Session {
     void       *progress_context;
     SessionProgress line;
     void       *line_context;
+    SessionProgress notice;
+    void       *notice_context;
     SessionEvent listener; /* NULL: none */
     void       *listener_context;
     bool        reports_runs; /* runs report progress */

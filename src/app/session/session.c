@@ -213,6 +213,12 @@ void session_on_line(Session *s, SessionProgress line, void *context)
     s->line_context = context;
 }
 
+void session_on_notice(Session *s, SessionProgress notice, void *context)
+{
+    s->notice = notice;
+    s->notice_context = context;
+}
+
 static void send(SessionProgress to, void *context, const char *fmt, va_list args)
 {
     char text[320];
@@ -229,6 +235,15 @@ void session_line(Session *s, const char *fmt, ...)
 
     va_start(args, fmt);
     send(s->line, s->line_context, fmt, args);
+    va_end(args);
+}
+
+void session_notice(Session *s, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    send(s->notice, s->notice_context, fmt, args);
     va_end(args);
 }
 

@@ -208,12 +208,17 @@ bool     session_busy(Session *s); /* a job waits or runs */
 /* ---- progress of long commands, reported on the owner's thread -------------- */
 typedef void (*SessionProgress)(void *context, const char *text);
 void session_on_progress(Session *s, SessionProgress progress, void *context);
-/* From here on session_run reports progress of long runs: it runs them on the worker. */
+/* From here on session_run reports progress of long runs, as lines too: it runs them on the
+ * worker. */
 void session_report_runs(Session *s);
 void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same as lines that stay, for a log or a pipe; one for each part of the work. */
 void session_on_line(Session *s, SessionProgress line, void *context);
 void session_line(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What a long run will take, said once before it; with session_report_runs.  Nobody: it is not
+ * estimated. */
+void session_on_notice(Session *s, SessionProgress notice, void *context);
+void session_notice(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The terminal obeys escape sequences; "dumb" ones (in editors) print them, so they get no colours
  * and no rewritten lines. */
 bool terminal_obeys(void);

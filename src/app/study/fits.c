@@ -114,6 +114,15 @@ static void series_crossover(const Results *rows, int from, int to, SeriesFit *f
         f->crossover_note = "not here";
 }
 
+/* No measured record before it in the series has its n. */
+static bool first_of_length(const Results *rows, int from, int at)
+{
+    for (int i = from; i < at; i++)
+        if (rows->rows[i].ok && rows->rows[i].n == rows->rows[at].n)
+            return false;
+    return true;
+}
+
 static void count_points(const Results *rows, int from, int to, SeriesFit *f)
 {
     for (int i = from; i < to; i++) {
@@ -122,8 +131,9 @@ static void count_points(const Results *rows, int from, int to, SeriesFit *f)
         if (!row->ok)
             continue;
         f->row = f->row ? f->row : row;
-        f->from = f->points++ ? f->from : row->n; /* sorted by n */
-        f->to = row->n;
+        f->from = f->points++ ? f->from : row->n;
+        f->to = row->n > f->to ? row->n : f->to;
+        f->lengths += first_of_length(rows, from, i);
     }
 }
 
@@ -509,6 +519,7 @@ void fits_decode_table(const Results *rows, const SeriesFit *fits, int count, Ta
                   "n^2.  step reads:\nbytes of the cache that a step reads; cache: all its bytes "
                   "after n tokens.\n");
     note_dropped(count ? fits[0].drop : 0, out);
+    fits_note(rows, fits, count, out);
 }
 
 static void fits_notes(int drop, Text *out)
@@ -540,8 +551,10 @@ void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyl
         fits_row(rows, &fits[i], style, &t);
     table_write(&t, style, out);
     table_free(&t);
-    if (style != TABLE_CSV)
-        fits_notes(count ? fits[0].drop : 0, out);
+    if (style == TABLE_CSV)
+        return;
+    fits_notes(count ? fits[0].drop : 0, out);
+    fits_note(rows, fits, count, out);
 }
 
 /* ---- JSON ------------------------------------------------------------------- */
@@ -628,6 +641,17 @@ static void json_never_measured(Json *j, const Results *rows, const SeriesFit *f
     jsonw_close(j, '}');
 }
 
+/* Lengths that the fits are made of, and what is to be said of them. */
+static void json_points(Json *j, const Results *rows, const SeriesFit *f)
+{
+    Text note = { 0 };
+
+    fit_note(rows, f, &note);
+    jsonw_key_int(j, "lengths", fit_lengths(f));
+    jsonw_key_string(j, "note", note.length ? text_str(&note) : NULL);
+    text_free(&note);
+}
+
 void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
 {
     Json j = jsonw_to(out);
@@ -653,6 +677,7 @@ void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
         jsonw_key_string(&j, "version", f->row->version);
         jsonw_key_int(&j, "points", f->points);
         jsonw_key_int(&j, "drop", f->drop);
+        json_points(&j, rows, f);
         jsonw_key_string(&j, "claimed_time", m ? m->claim_time : NULL);
         jsonw_key_string(&j, "claimed_memory", m ? m->claim_memory : NULL);
         for (int of = 0; of < FIT_RUN; of++) {

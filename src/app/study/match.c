@@ -314,6 +314,23 @@ void matches_free(Matches *matches)
     *matches = (Matches){ 0 };
 }
 
+bool match_is_cheaper(const Match *match, const MatchPlan *plan, MatchCost *cost)
+{
+    double least = 1 / (1 + plan->over);
+    bool   found = false;
+
+    for (int c = MATCH_FLOPS; c < MATCH_COSTS; c++) {
+        Number ratio = match->ratio[c].value;
+
+        if (!ratio.valid || !(ratio.value < least))
+            continue;
+        least = ratio.value;
+        *cost = (MatchCost)c;
+        found = true;
+    }
+    return found;
+}
+
 bool match_is_dearer(const Match *match)
 {
     for (int cost = 0; cost < MATCH_COSTS; cost++)

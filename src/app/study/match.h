@@ -75,6 +75,8 @@ void matches_free(Matches *matches);
  * median may have moved. */
 bool row_is_spoiled(const ResultRow *row);
 bool match_is_dearer(const Match *match);
+/* Less of a counted cost in every pair, by more than the share of the plan; *cost: it fell most. */
+bool match_is_cheaper(const Match *match, const MatchPlan *plan, MatchCost *cost);
 const char *match_cost_name(MatchCost cost); /* "FLOPs" */
 const char *apart_name(ApartKind kind);      /* "no_longer_measured" */
 

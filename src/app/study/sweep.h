@@ -197,7 +197,8 @@ typedef enum FitOf {
 
 typedef struct SeriesFit {
     const ResultRow *row;      /* first measured row of the series */
-    int    points;             /* measured n */
+    int    points;             /* measured records */
+    int    lengths;            /* their distinct n */
     int    drop;               /* so many of the smallest n are left out of the fits */
     int64_t from, to;          /* the smallest and the largest */
     Fit    plain[FIT_OF];      /* of y */
@@ -210,6 +211,12 @@ typedef struct SeriesFit {
 /* Fits every measured series; rows sorted by results_sort.  The caller frees *out.  False: no
  * memory. */
 bool fit_series(const Results *rows, int drop, SeriesFit **out, int *count, Error *err);
+/* Lengths that --drop leaves. */
+int  fit_lengths(const SeriesFit *f);
+/* Appends what a reader must know of the points of one fit; nothing where all is as usual. */
+void fit_note(const Results *rows, const SeriesFit *f, Text *out);
+/* The same of all, a line for each that is said of some. */
+void fits_note(const Results *rows, const SeriesFit *fits, int count, Text *out);
 typedef enum Verdict {
     VERDICT_NONE, VERDICT_WITHIN, VERDICT_ABOVE, VERDICT_BELOW, VERDICT_UNDECIDED
 } Verdict;

@@ -22,6 +22,12 @@
 #include "attn/run/position.h"
 #include "input/store.h"
 
+/* What the mechanisms say to one value of an axis. */
+typedef struct ValueStand {
+    bool taken;     /* by some mechanism */
+    char why[300];  /* the first that did not, and its point; "": none */
+} ValueStand;
+
 typedef struct Planner {
     Session         *session;
     const SweepSpec *spec;
@@ -33,6 +39,7 @@ typedef struct Planner {
     int              own;   /* parameters in its parentheses, which override axes */
     int              n_at, series;
     bool             used[SWEEP_AXES]; /* some mechanism has the parameter */
+    ValueStand      *stands[SWEEP_AXES]; /* [axes.values.count]; owned */
 } Planner;
 
 static void fingerprint(const char *text, size_t length, char hex[65])
@@ -310,12 +317,82 @@ static bool is_own(const Planner *p, const Request *r, const char *name)
     return false;
 }
 
+/* ---- values that no mechanism takes -------------------------------------------- */
+
+#define VALUE_BYTES 256 /* of any type of parameter */
+
+/* The value has the type and the range of its parameter.  A position's is bound with it, later. */
+static bool value_binds(const Request *r, const char *name, Error *err)
+{
+    const Param      *param = mechanism_param(mechanism_find(r->mechanism), &r->given, name);
+    const Assignment *item = assignments_find(&r->given, name);
+    Param             table[] = { param ? *param : (Param)PARAM_END, PARAM_END };
+    Assignments       one = { 0 };
+    void             *values;
+    bool              ok;
+
+    if (!param || !item || item->tensor.data)
+        return true;
+    values = calloc(1, (size_t)param->offset + VALUE_BYTES);
+    ok = values && assignments_set(&one, name, item->text, err) &&
+         params_bind(table, values, &one, err);
+    assignments_free(&one);
+    free(values);
+    return ok;
+}
+
+/* Sets the axis to its value number i; false: the mechanism does not take it. */
+static bool set_value(Planner *p, Request *r, int axis, int i, Error *err)
+{
+    const SweepAxis *a = &p->spec->axes[axis];
+    ValueStand      *stand = p->stands[axis] ? &p->stands[axis][i] : NULL;
+    char             assignment[600];
+    bool             set, ok;
+
+    snprintf(assignment, sizeof(assignment), "%s=%s", a->name, a->values.items[i]);
+    set = request_set(p->session, r, assignment, err);
+    ok = set && value_binds(r, a->name, err);
+    if (stand && ok)
+        stand->taken = true;
+    else if (stand && !*stand->why)
+        snprintf(stand->why, sizeof(stand->why), "%.40s n=%.20s: %.200s", r->mechanism,
+                 *p->spec->n.items[p->n_at] ? p->spec->n.items[p->n_at] : "of the input",
+                 err->text);
+    return set;
+}
+
+static bool make_stands(Planner *p)
+{
+    for (int a = 0; a < p->spec->axis_count; a++) {
+        p->stands[a] = calloc((size_t)p->spec->axes[a].values.count + 1, sizeof(ValueStand));
+        if (!p->stands[a])
+            return error_set(p->err, ERR_NOMEM, "not enough memory for the points of the sweep");
+    }
+    return true;
+}
+
+/* Where some mechanism takes the value, the points of the others are records that say why not;
+ * one that none takes is a slip. */
+static bool check_values(const Planner *p)
+{
+    for (int a = 0; a < p->spec->axis_count; a++)
+        for (int i = 0; i < p->spec->axes[a].values.count; i++) {
+            const ValueStand *stand = &p->stands[a][i];
+
+            if (!stand->taken && *stand->why)
+                return error_set(p->err, ERR_PARAM, "-p %s=%.80s: %s%s", p->spec->axes[a].name,
+                                 p->spec->axes[a].values.items[i],
+                                 p->spec->mechanisms.count > 1 ? "no mechanism takes it; " : "",
+                                 stand->why);
+        }
+    return true;
+}
+
 /* Adds the values of the axes from `axis` on. */
 static bool add_parameters(Planner *p, Request *r, int axis, const char *refused)
 {
     const SweepSpec *spec = p->spec;
     const SweepAxis *a = &spec->axes[axis];
-    char             assignment[600];
     bool             ok = true;
 
     if (axis == spec->axis_count)
@@ -328,8 +405,7 @@ static bool add_parameters(Planner *p, Request *r, int axis, const char *refused
     for (int i = 0; ok && i < a->values.count; i++) {
         Error err = ERROR_INIT;
 
-        snprintf(assignment, sizeof(assignment), "%s=%s", a->name, a->values.items[i]);
-        if (!request_set(p->session, r, assignment, &err) && !*refused)
+        if (!set_value(p, r, axis, i, &err) && !*refused)
             ok = add_parameters(p, r, axis + 1, err.text);
         else
             ok = add_parameters(p, r, axis + 1, refused);
@@ -526,7 +602,7 @@ static bool plan_processes(const SweepSpec *spec, SweepPlan *plan, Error *err)
 bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err)
 {
     Planner p = { .session = s, .spec = spec, .plan = out, .err = err };
-    bool    ok = true;
+    bool    ok = make_stands(&p);
 
     *out = (SweepPlan){ 0 };
     for (p.n_at = 0; ok && p.n_at < spec->n.count; p.n_at++) {
@@ -538,7 +614,9 @@ bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err)
     out->series = p.series;
     text_free(&p.canonical);
     text_free(&p.identity);
-    ok = ok && check_axes(&p);
+    ok = ok && check_axes(&p) && check_values(&p);
+    for (int a = 0; a < spec->axis_count; a++)
+        free(p.stands[a]);
     if (ok) {
         drop_doubles(out);
         keep_shard(spec, out);

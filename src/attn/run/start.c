@@ -549,6 +549,26 @@ void run_attended_cells(Run *r, const AttendInput *in, const Pattern *cells,
     replay_offer_attend(r, in, cells);
 }
 
+void run_warn_of_empty_rows(Run *r, const Pattern *cells)
+{
+    int64_t    heads = cells && pattern_per_head(cells) ? r->h : 1, empty = 0, first = -1, all;
+    PatternRow row = { 0 };
+
+    if (!cells || run_failed(r) || !run_wants_views(r) || (r->causal && r->q_offset < 0))
+        return;
+    all = heads * pattern_queries(cells);
+    for (int64_t at = 0; at < all && !row.failed; at++) {
+        pattern_row(cells, at / pattern_queries(cells), at % pattern_queries(cells), &row);
+        first = !row.count && !empty ? at % pattern_queries(cells) : first;
+        empty += !row.count;
+    }
+    if (empty && empty < all && !row.failed)
+        run_warn(r, "%lld of %lld queries see%s no key, the first of them query %lld: their output "
+                 "is 0", (long long)empty, (long long)all, empty == 1 ? "s" : "",
+                 (long long)first);
+    pattern_row_free(&row);
+}
+
 AttendInput run_pattern_attention(Run *r, double scale, Pattern *all)
 {
     const Pattern *cells = run_last_rows(r, all);

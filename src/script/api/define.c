@@ -104,7 +104,7 @@ void define_push_params(lua_State *L, const Callback *callback)
 void *define_memory(lua_State *L, void *memory)
 {
     if (!memory)
-        luaL_error(L, "not enough memory for a mechanism");
+        luaL_error(L, "not enough memory for a mechanism, or a pattern");
     return memory;
 }
 

@@ -17,6 +17,7 @@ typedef struct Defined {
     int             function, flops, weights; /* in the registry; LUA_NOREF: none */
     bool            per_head;
     bool            by_cells; /* the function is asked for every pair */
+    const char    **components; /* what the bits of a pattern mean, [8]; NULL: as usual */
     Keep           *keep; /* of the arena */
     struct Defined *next;
 } Defined;

@@ -252,14 +252,6 @@ static LuaRow *check_row(lua_State *L)
     return row;
 }
 
-static uint8_t check_component(lua_State *L, int arg)
-{
-    static const char *const names[] = { "window", "global", "random", "strided",
-                                         "block",  "other",  NULL };
-
-    return (uint8_t)(1 << luaL_checkoption(L, arg, "other", names));
-}
-
 static void add_run(lua_State *L, LuaRow *row, int64_t start, int64_t count, int64_t step,
                     uint8_t bits)
 {
@@ -472,8 +464,15 @@ static Pattern *make_pattern(Run *r, const void *params)
 
 static void pattern_run(Run *r, const void *params)
 {
+    const Defined *d = (const Defined *)r->mechanism;
+    Pattern       *cells;
+
     run_stage(r, "pattern");
-    run_pattern_attention(r, 0, make_pattern(r, params));
+    cells = run_last_rows(r, make_pattern(r, params));
+    run_pattern_attention(r, 0, cells);
+    if (cells && d->components)
+        view_meanings(r, cells, d->components);
+    run_warn_of_empty_rows(r, cells);
 }
 
 static Flops pattern_flops(Run *r, const void *params)
@@ -490,6 +489,16 @@ static Flops pattern_flops(Run *r, const void *params)
 
 /* ---- attn.pattern ----------------------------------------------------------- */
 
+/* components = { window = "near" } */
+static void read_components(lua_State *L, Defined *d)
+{
+    if (lua_getfield(L, 1, "components") != LUA_TNIL) {
+        d->components = define_memory(L, arena_zalloc(d->arena, 8, sizeof(*d->components)));
+        read_component_names(L, d->arena, d->components);
+    }
+    lua_pop(L, 1);
+}
+
 /* [-1, +1 or 3, v] */
 int attn_pattern(lua_State *L)
 {
@@ -503,6 +512,8 @@ int attn_pattern(lua_State *L)
     d->m.run = pattern_run;
     d->m.flops = pattern_flops;
     d->m.flops_works = true;
+    d->m.decode = decode_cells;
+    read_components(L, d);
     if (!lua_getfield(L, 1, "class"))
         d->m.classes = CLASS_FP;
     lua_pop(L, 1);
@@ -519,6 +530,8 @@ static const Member pattern_members[] = {
     FIELD("cell", "fun(i: integer, j: integer, params: table): boolean",
           "instead of row: whether query i may see key j; asked for all n x m pairs, so for short "
           "inputs"),
+    FIELD("components", "table<string, string>",
+          "what the components mean here, as pictures name them: { window = \"near\" }"),
     FIELD("per_head", "boolean", "asks for each head (row.head); default: once for all"),
 #include "script/api/card.def"
     MEMBER_END,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "attn/pattern/pattern.h"
+#include "script/api/define.h"
 #include "script/api/figure.h"
 #include "script/host/work.h"
 
@@ -11,6 +12,7 @@ typedef struct LuaPattern {
     const Pattern *pattern;
     Tensor         list;
     int64_t        cells; /* allowed, over all heads */
+    const char   **names; /* what the components mean, [8], of the arena; NULL: as usual */
 } LuaPattern;
 enum { PATTERN_INPUT = 1, PATTERN_VALUES = PATTERN_INPUT };
 
@@ -25,11 +27,14 @@ static LuaPattern *check_pattern(lua_State *L, int arg)
 
 /* ---- making one ------------------------------------------------------------------ */
 
-typedef enum Operation { TAKE, UNITE, SHARE, SUBTRACT } Operation;
+typedef enum Operation { TAKE, UNITE, SHARE, SUBTRACT, CALL_IT } Operation;
+
+#define LIST_COLUMNS 6 /* of pattern_list; the last is the component */
 
 typedef struct Making {
     Operation      operation;
     const Pattern *x, *y; /* owned by values on the stack */
+    uint8_t        bit;   /* of CALL_IT */
     LuaPattern    *out;
     Arena         *arena; /* of out */
 } Making;
@@ -53,6 +58,15 @@ static const Pattern *combined(Arena *a, const Making *m)
     return out ? pattern_finish(a, shape_of(m->x), out, false) : NULL;
 }
 
+/* Every cell is of one component. */
+static void set_component(Tensor *list, uint8_t bit)
+{
+    int64_t *numbers = list->data;
+
+    for (int64_t i = 0; i < list->shape[0]; i++)
+        numbers[i * LIST_COLUMNS + LIST_COLUMNS - 1] = bit;
+}
+
 /* Stores the result as runs of its own. */
 static bool make(void *context, const atomic_bool *cancel, Error *err)
 {
@@ -63,6 +77,8 @@ static bool make(void *context, const atomic_bool *cancel, Error *err)
     (void)cancel;
     if (made)
         m->out->list = pattern_list(m->arena, made);
+    if (m->out->list.data && m->operation == CALL_IT)
+        set_component(&m->out->list, m->bit);
     if (m->out->list.data)
         m->out->pattern = pattern_of_list(m->arena, shape_of(m->x), &m->out->list, err);
     else
@@ -83,6 +99,39 @@ static int push_made(lua_State *L, int status, lua_KContext at)
     return 1;
 }
 
+/* The new pattern has the names that are there and that it lacks. */
+static void take_names(lua_State *L, const Making *m, const char *const *names)
+{
+    if (names && !m->out->names)
+        m->out->names = define_memory(L, arena_zalloc(m->arena, 8, sizeof(*m->out->names)));
+    for (int b = 0; names && b < 8; b++) {
+        if (!names[b] || m->out->names[b])
+            continue;
+        m->out->names[b] = define_memory(L, arena_strdup(m->arena, names[b]));
+    }
+}
+
+/* Names of the patterns at 1 and 2; of a run at 1 those of its view.  A component that is given
+ * anew has the name that comes with it, at 3. */
+static void name_components(lua_State *L, const Making *m)
+{
+    const LuaPattern *x = class_test(L, 1, &class_pattern), *y = class_test(L, 2, &class_pattern);
+    const char       *given[8] = { NULL };
+
+    if (m->operation == CALL_IT) {
+        given[__builtin_ctz(m->bit)] = luaL_optstring(L, 3, NULL);
+        take_names(L, m, given);
+        return;
+    }
+    if (!x) {
+        take_names(L, m, result_component_names(result_check(L, 1)->result->run));
+        return;
+    }
+    take_names(L, m, x->names);
+    if (y)
+        take_names(L, m, y->names);
+}
+
 /* Pushes a Pattern made from the object at 1; keeps that object's input, its user value
  * `from`. [-0, +1 or 3, v] */
 static int push_new(lua_State *L, Session *s, Making m, int from)
@@ -94,6 +143,7 @@ static int push_new(lua_State *L, Session *s, Making m, int from)
     m.out->keep = m.arena ? keep_new(m.arena, drop_arena, NULL) : NULL;
     if (!m.out->keep)
         return luaL_error(L, "not enough memory for a pattern");
+    name_components(L, &m);
     lua_getiuservalue(L, 1, from);
     lua_setiuservalue(L, -2, PATTERN_INPUT);
     own = lua_newuserdatauv(L, sizeof(*own), 0);
@@ -135,6 +185,18 @@ static int push_combined(lua_State *L, Operation operation)
     lua_settop(L, 2);
     return push_new(L, script_of(L)->session->thing,
                     (Making){ .operation = operation, .x = x, .y = y }, PATTERN_INPUT);
+}
+
+/* p:as(component, name) */
+static int pattern_as(lua_State *L)
+{
+    const Pattern *x = check_pattern(L, 1)->pattern;
+    uint8_t        bit = check_component(L, 2);
+
+    luaL_optstring(L, 3, NULL);
+    lua_settop(L, 3);
+    return push_new(L, script_of(L)->session->thing,
+                    (Making){ .operation = CALL_IT, .x = x, .bit = bit }, PATTERN_INPUT);
 }
 
 static FUNCTION_WITH(pattern_unite, push_combined, UNITE)
@@ -317,6 +379,7 @@ Keep *pattern_view(lua_State *L, int arg, View *view)
 
     *view = (View){ .name = "connectivity", .kind = VIEW_PATTERN, .iteration = -1, .dtype = DT_U8,
                     .rank = each ? 3 : 2, .rows = "query", .cols = "key", .support = p->pattern };
+    view->components = p->names;
     memcpy(view->shape, each ? shape : shape + 1, (size_t)view->rank * sizeof(*shape));
     return p->keep;
 }
@@ -351,6 +414,9 @@ static const Member pattern_members[] = {
     { "common", pattern_share, "other: attnscope.Pattern", PATTERN_OR_FAILURE, "Cells of both." },
     { "minus", pattern_subtract, "other: attnscope.Pattern", PATTERN_OR_FAILURE,
       "Cells of this that are not the other's." },
+    { "as", pattern_as, "component: string, name?: string", PATTERN_OR_FAILURE,
+      "The same cells, all of one component (its colour: window, global, random, strided, block or "
+      "other), which pictures call by the name." },
     { "close", pattern_close, "", "", "Gives the memory back now." },
     MEMBER_END,
 };

@@ -262,6 +262,13 @@ const Pattern *result_cells(const Run *run)
     return view ? view->support : NULL;
 }
 
+const char *const *result_component_names(const Run *run)
+{
+    const View *view = matrix_called(run, "connectivity");
+
+    return view ? view->components : NULL;
+}
+
 /* The latest view of the bucket or cluster of every token and head; NULL: there is none. */
 static const View *groups_of(const Run *run)
 {
@@ -293,6 +300,41 @@ void push_components(lua_State *L, uint8_t bits)
             lua_pushstring(L, component_name((uint8_t)bit));
             lua_rawseti(L, -2, ++count);
         }
+}
+
+uint8_t check_component(lua_State *L, int arg)
+{
+    static const char *const names[] = { "window", "global", "random", "strided",
+                                         "block",  "other",  NULL };
+
+    return (uint8_t)(1 << luaL_checkoption(L, arg, "other", names));
+}
+
+/* 0..7 of its bit. */
+static int component_number(lua_State *L, const char *name)
+{
+    for (int b = 0; b < 8; b++)
+        if (!strcmp(component_name((uint8_t)(1 << b)), name))
+            return b;
+    return luaL_error(L, "components: '%s' is none of window, global, random, strided, block, "
+                      "other, bucket and cluster", name);
+}
+
+void read_component_names(lua_State *L, Arena *arena, const char **names)
+{
+    if (!lua_istable(L, -1))
+        luaL_error(L, "components: expected a table like { window = \"near\" }, got %s",
+                   luaL_typename(L, -1));
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        int b;
+
+        if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+            luaL_error(L, "components: expected { window = \"near\" }, texts both");
+        b = component_number(L, lua_tostring(L, -2));
+        names[b] = arena_strdup(arena, lua_tostring(L, -1));
+        if (!names[b])
+            luaL_error(L, "not enough memory for a pattern");
+    }
 }
 
 static int64_t plane_of(const View *view, int64_t head)

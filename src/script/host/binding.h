@@ -386,8 +386,14 @@ int result_views(lua_State *L);
 int result_cell(lua_State *L);
 /* The cells that queries of the run may see; NULL: it has no pattern. */
 const Pattern *result_cells(const Run *run);
+/* What the components of the cells mean, [8]; NULL: as usual. */
+const char *const *result_component_names(const Run *run);
 /* Names of component bits as a list.  [-0, +1, m] */
 void push_components(lua_State *L, uint8_t bits);
+/* The bit of the component that is named at arg. */
+uint8_t check_component(lua_State *L, int arg);
+/* Sets names[8] from the table at the top, { window = "near" }, copied to the arena. */
+void read_component_names(lua_State *L, Arena *arena, const char **names);
 int result_row(lua_State *L);
 int result_pattern(lua_State *L);
 /* Where 1 is a Pattern: 1 becomes a mechanism and 2 its options.  [-0, +0, v] */

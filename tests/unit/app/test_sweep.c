@@ -242,12 +242,12 @@ TEST(identities_leave_out_repeats)
 /* JSON has no such numbers; the point's record says what was given. */
 TEST(values_that_are_no_numbers_stay_text)
 {
-    Planned p = plan_of("sweep -m linear -n 32 -p eps=nan,inf,0.5");
+    Planned p = plan_of("sweep -m pattern -n 32 -p expr=nan,inf,0.5");
 
     assert_int_equal(p.plan.count, 3);
-    assert_string_equal(p.plan.points[0].params, "{\"eps\":\"nan\"}");
-    assert_string_equal(p.plan.points[1].params, "{\"eps\":\"inf\"}");
-    assert_string_equal(p.plan.points[2].params, "{\"eps\":0.5}");
+    assert_string_equal(p.plan.points[0].params, "{\"expr\":\"nan\"}");
+    assert_string_equal(p.plan.points[1].params, "{\"expr\":\"inf\"}");
+    assert_string_equal(p.plan.points[2].params, "{\"expr\":0.5}");
     planned_free(&p);
 }
 
@@ -292,7 +292,7 @@ TEST(lengths_are_those_asked_for)
 
 TEST(what_does_not_bind_is_a_refused_point)
 {
-    Planned p = plan_of("sweep -m bigbird -n 32 -p window=3,-1");
+    Planned p = plan_of("sweep -m dilated,nsa -n 32 -p window=0");
 
     assert_int_equal(p.plan.count, 2);
     assert_string_equal(p.plan.points[0].refused, "");
@@ -556,7 +556,7 @@ TEST(what_was_not_run_is_a_record)
 
     snprintf(path, sizeof(path), "%s/b.jsonl", folder);
     snprintf(line, sizeof(line),
-             "sweep -m full,bigbird -p window=3,-1 -n 16 -d 8 --budget 0.000001s -o %s", path);
+             "sweep -m full,dilated,nsa -p window=0 -n 16 -d 8 --budget 0.000001s -o %s", path);
     o = sweep_file(line, &rows, &err);
     assert_int_equal(o.failed, 3);
     assert_true(o.budget_ended);
@@ -568,7 +568,7 @@ TEST(what_was_not_run_is_a_record)
         assert_false(row_number(&rows.rows[i], "memory.arena_peak").valid);
     }
     results_free(&rows);
-    snprintf(line, sizeof(line), "sweep -m full,bigbird -p window=3,-1 -n 16 -d 8 --resume -o %s",
+    snprintf(line, sizeof(line), "sweep -m full,dilated,nsa -p window=0 -n 16 -d 8 --resume -o %s",
              path);
     o = sweep_file(line, &rows, &err);
     assert_int_equal(o.ok, 2);
@@ -589,7 +589,7 @@ TEST(what_only_a_device_does_not_support_is_run_again)
     setenv("ATTNSCOPE_DEVICE_LIBRARY", "/nowhere.so", 1);
     snprintf(path, sizeof(path), "%s/d.jsonl", folder);
     snprintf(line, sizeof(line),
-             "sweep -m bigbird -p window=3,-1 -n 16 -d 8 --threads 1 --device cpu,cuda --resume "
+             "sweep -m dilated,nsa -p window=0 -n 16 -d 8 --threads 1 --device cpu,cuda --resume "
              "-o %s", path);
     o = sweep_file(line, &rows, &err);
     CHECK(o.points == 4 && o.ok == 1 && o.failed == 3, "%d points, %d measured", o.points, o.ok);

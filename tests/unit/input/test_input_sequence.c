@@ -51,6 +51,33 @@ TEST(bad_matrices_are_refused)
     refuse_text("w.csv", "", ERR_FORMAT, "empty");
 }
 
+/* words NULL: no warning. */
+static void check_named(const char *name, const char *text, const char *words)
+{
+    Bytes  b = text_of(text);
+    Input *in = load(name, &b, NULL);
+
+    assert_non_null(in->attn.data);
+    if (words)
+        CHECK(in->warning && strstr(in->warning, words), "%s", in->warning ? in->warning : "none");
+    else
+        assert_null(in->warning);
+    input_free(in);
+}
+
+TEST(weights_that_no_softmax_gives_are_named)
+{
+    check_named("attn.csv", "0.25,0.75\n1,0\n", NULL);
+    check_named("attn.csv", "0,0\n1,0\n", NULL); /* padding */
+    check_named("attn.csv", "0.25,0.75\n1,0.4\n",
+                "1 of 2 rows of attn do not sum to 1 (head 0, query 1: 1.4)");
+    check_named("attn.csv", "0.25,0.75\n1.5,-0.5\n",
+                "1 of 2 rows of attn hold a negative weight (head 0, query 1: -0.5)");
+    check_named("w.json", "{\"attn\": [[[1, 0]], [[1, 1]]]}", "(head 1, query 0: 2)");
+    refuse_text("w.csv", "0.25,0.75\n1.5,-0.5\n", ERR_DATA, "row 1 holds -0.5|x.csv, attn.csv");
+    refuse_text("w.csv", "1,2,3\n4,5,6\n", ERR_DATA, "not square|q, k and v need a file of sev");
+}
+
 TEST(lists_of_json_are_arrays)
 {
     static const float weights[] = { 0.25f, 0.75f, 1, 0 }, q[] = { 1, 2, 3, -4 }, v[] = { 0, 1 };

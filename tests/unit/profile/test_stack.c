@@ -68,10 +68,11 @@ TEST(quantised_numbers_carry_their_scales)
 {
     StackShape s = small;
 
+    s.dim = 16; /* rows of 32 numbers */
     s.bits = 4, s.group = 32, s.scale_bits = 16;
-    CHECK_WITHIN(cost_of("full", s, 1).token_bytes, 32 * 4.5 / 8, 0);
+    CHECK_WITHIN(cost_of("full", s, 1).token_bytes, 64 * 4.5 / 8, 0);
     s.bits = 8, s.group = 0;
-    CHECK_WITHIN(cost_of("full", s, 1).token_bytes, 32, 0);
+    CHECK_WITHIN(cost_of("full", s, 1).token_bytes, 64, 0);
 }
 
 TEST(latent_keys_are_read_once_and_compared_by_every_head)
@@ -227,16 +228,43 @@ TEST(types_of_cached_numbers)
         double      bytes;
     } blocks[] = { { "bf16", 64 }, { "f16", 64 }, { "f32", 128 }, { "f8", 32 },
                    { "q8", 34 },   { "q5", 22 },  { "q4", 18 } };
-    StackShape s = small; /* 2 x 2 x 8 numbers a token */
+    StackShape s = small;
     Error      err = ERROR_INIT;
 
+    s.dim = 16; /* rows of 32 numbers, of keys and of values */
     for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
         assert_true(stack_dtype_parse(blocks[i].name, &s, &err));
-        CHECK_WITHIN(cost_of("full", s, 1).token_bytes, blocks[i].bytes, 0);
+        CHECK_WITHIN(cost_of("full", s, 1).token_bytes, 2 * blocks[i].bytes, 0);
     }
     assert_null(stack_dtype_name(sizeof(blocks) / sizeof(*blocks)));
     assert_false(stack_dtype_parse("q3", &s, &err));
     assert_non_null(strstr(err.text, "'q3' is no type of cached numbers; there are bf16"));
+}
+
+/* A block is whole: 48 numbers take two of 18 bytes.  A row is of all heads. */
+TEST(groups_of_cached_numbers_are_whole)
+{
+    static const struct {
+        int64_t heads, dim, rank;
+        double  bytes;
+        int64_t rest;
+        bool    cuts;
+    } rows[] = { { 1, 64, 0, 72, 0, false }, { 1, 48, 0, 72, 16, true }, { 2, 48, 0, 108, 0, true },
+                 { 3, 40, 0, 144, 8, true }, { 2, 48, 576, 324, 0, false },
+                 { 1, 48, 40, 36, 24, false } };
+    Error err = ERROR_INIT;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        StackShape s = small;
+
+        s.heads = s.kv_heads = rows[i].heads;
+        s.dim = rows[i].dim;
+        s.rank = rows[i].rank;
+        assert_true(stack_dtype_parse("q4", &s, &err));
+        CHECK_WITHIN(cost_of("full", s, 1).token_bytes, rows[i].bytes, 0);
+        assert_int_equal(stack_group_rest(&s), rows[i].rest);
+        assert_int_equal(stack_group_cuts_heads(&s), rows[i].cuts);
+    }
 }
 
 TEST(layers_repeat)

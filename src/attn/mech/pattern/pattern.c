@@ -36,9 +36,12 @@ static void reject_unused(const Names *names);
 static void pattern_text_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
+    Pattern      *cells;
 
     run_stage(r, "pattern");
-    run_pattern_attention(r, p->scale, pattern_parse_of(r, p));
+    cells = run_last_rows(r, pattern_parse_of(r, p));
+    run_pattern_attention(r, p->scale, cells);
+    run_warn_of_empty_rows(r, cells);
     if (!run_failed(r) && !r->spec.pairs_only && run_flops(r).score <= 0)
         run_warn(r, "pattern: '%s' allows no cell at all: the output is 0", p->expr);
 }
