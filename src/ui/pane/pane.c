@@ -212,8 +212,7 @@ void pane_set_looks(const Pane *pane, Panel *panel)
         panel->map = (ColourMap)pane->spec.map;
 }
 
-/* The view's whole grid, not a part of it or another view's. */
-static const Grid *whole_grid(const Pane *pane, const Panel *panel)
+const Grid *pane_whole_grid(const Pane *pane, const Panel *panel)
 {
     const Grid *g = &pane->drawing.grid;
     bool        whole = g->cells && pane->drawing.shown == panel->view && !g->region.row0 &&
@@ -227,7 +226,7 @@ static const Grid *whole_grid(const Pane *pane, const Panel *panel)
  * whole view decides, so that colours stay while it is moved. */
 static void choose_colours(Pane *pane, Panel *panel)
 {
-    const Grid *g = whole_grid(pane, panel);
+    const Grid *g = pane_whole_grid(pane, panel);
 
     if (g) {
         bool one = panel_has_one_side(panel, g->pool_lo[panel->pool], g->pool_hi[panel->pool]);
@@ -261,6 +260,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     panel->causal = pane->result->run->causal && pane->result->run->n == pane->result->run->m;
     pane_set_looks(pane, panel);
     choose_colours(pane, panel);
+    pane_wear_colours(pane, panel);
     order = pane->spec.sorted ? sorted_order(pane) : NULL;
     if (order)
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);

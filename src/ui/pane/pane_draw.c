@@ -242,7 +242,8 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
         text_addf(out, "  %lld NaN or infinite", (long long)g->odd_count);
 }
 
-static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
+/* The pane's own values, whatever scale it shares. */
+static void draw_caption(Ui *ui, const Pane *pane, Panel panel)
 {
     Area area = pane->area;
     Text caption = { 0 };
@@ -256,10 +257,12 @@ static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
     }
     if (!pane->drawing.grid.cells)
         return;
-    caption_text(panel, &pane->drawing.grid, 0, &caption);
+    if (pane_scale_stand(pane) == SCALE_SHARED)
+        panel.lo = panel.hi = 0;
+    caption_text(&panel, &pane->drawing.grid, 0, &caption);
     for (int tight = 1; tight < 4 && term_width(text_str(&caption)) > width; tight++) {
         text_clear(&caption);
-        caption_text(panel, &pane->drawing.grid, tight, &caption);
+        caption_text(&panel, &pane->drawing.grid, tight, &caption);
         width += tight == 1; /* up to the frame */
     }
     term_text(ui->term, y, area.x + 2, width, text_str(&caption), ui_style(ui, ROLE_DIM));
@@ -525,7 +528,7 @@ void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
     draw_matrix(ui, pane, &panel, focused);
     strips_draw(ui, pane);
     loads_draw(ui, pane, &panel);
-    draw_caption(ui, pane, &panel);
+    draw_caption(ui, pane, panel);
 }
 
 /* Marked cells of a pane and their words, over its matrix. */

@@ -197,6 +197,15 @@ static void consider_glyphs(Ui *ui, Found *f)
         found_add(f, glyphs_name((Glyphs)i));
 }
 
+static void consider_scales(Ui *ui, Found *f)
+{
+    (void)ui;
+    found_add(f, "shared");
+    found_add(f, "own");
+    for (int i = 0; i < SCALE_COUNT; i++)
+        found_add(f, scale_name((Scale)i));
+}
+
 static void consider_causal(Ui *ui, Found *f)
 {
     (void)ui;
@@ -375,6 +384,8 @@ static const Typed typed[] = {
     { "script", false, console_typed_script, NULL, NULL, "" },
     { "theme", false, theme_typed, consider_themes, NULL, "" },
     { "glyphs", false, glyphs_typed, consider_glyphs, NULL, "" },
+    { "scale", true, scale_typed, consider_scales,
+      "colours of the panes: shared or own; of what one shows: linear, log or row", "WORD" },
     { "open", false, input_typed_open, consider_inputs,
       "another input for all panes: FILE, MODEL TEXT, synthetic:NAME or sample:NAME", "INPUT" },
     { "layer", false, input_typed_layer, NULL, "the input's layer, from 0", "N" },
