@@ -198,6 +198,26 @@ static void count_words(const Panel *panel, const Grid *g, double whole, Text *o
                   whole > 0 ? 100 * g->count / whole : 0);
 }
 
+/* Digits that tell a fraction from a whole number: "1.7", "1.03", "10.2". */
+static int cell_digits(double entries)
+{
+    double tenth = round(entries * 10) / 10;
+    bool   whole = fabs(tenth - round(tenth)) < 0.05;
+
+    return entries < 10 && (!whole || fabs(entries - round(entries)) < 1e-9) ? 2 : 3;
+}
+
+/* "1.7x3.2": the mean, as one cell may have an entry more than the next. */
+static void cell_words(const Grid *g, Text *out)
+{
+    double sides[] = { (double)(g->region.col1 - g->region.col0) / (double)g->cols,
+                       (double)(g->region.row1 - g->region.row0) / (double)g->rows };
+
+    for (int i = 0; i < 2; i++)
+        text_addf(out, sides[i] < 100 ? "%s%.*g" : "%s%.*f", i ? "x" : "",
+                  sides[i] < 100 ? cell_digits(sides[i]) : 0, fmax(sides[i], 1));
+}
+
 /* The caption gives the count, the density, the pairs per cell and the pooling: without them a
  * picture with many pairs per cell means nothing. Each pane has its own range. */
 static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out)
@@ -221,9 +241,11 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
         count_words(panel, g, whole, out);
     if (causal && !tight && !panel->view->found)
         text_add(out, " of j<=i");
-    if (tight < 2) /* the line below the panes shows the zoom */
-        text_addf(out, tight ? " %.0fx%.0f" : "  cell %.0fx%.0f ", ceil(width / (double)g->cols),
-                  ceil(height / (double)g->rows));
+    if (tight < 2) { /* the line below the panes shows the zoom */
+        text_add(out, tight ? " " : "  cell ");
+        cell_words(g, out);
+        text_add(out, tight ? "" : " ");
+    }
     if (!(named && single && tight == 2)) /* the legend shows names then */
         text_addf(out, " %s", majority ? "majority" : pool_name(panel->pool));
     if (tight < 3 && pane_range(panel, g, &lo, &hi)) {
