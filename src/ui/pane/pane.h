@@ -67,6 +67,9 @@ typedef struct Pane {
     /* Sorted order of the result for the view looked at, found once. */
     const int32_t *order;
     const View    *order_view;
+    int64_t       *borders; /* first slots of its chunks; owned; NULL: none found yet */
+    int64_t        border_count;
+    const int32_t *borders_of; /* the order that they are of; to compare with only */
     const int32_t *buckets; /* of the result's tokens, which colour its rows; NULL: off */
     int64_t        order_head, order_round; /* head -1: not looked for */
     /* As last laid out: */

@@ -282,6 +282,10 @@ static void draw_caption(Ui *ui, const Pane *pane, Panel panel)
     if (pane_scale_stand(pane) == SCALE_SHARED)
         panel.lo = panel.hi = 0;
     caption_text(&panel, &pane->drawing.grid, 0, &caption);
+    if (panel.slot_group_count > 1 && panel.row_order && panel.col_order &&
+        ui->term->colours > TERM_MONO)
+        text_addf(&caption, "  lighter: own %s",
+                  run_view(pane->result->run, "chunks") ? "chunk" : "group");
     for (int tight = 1; tight < 4 && term_width(text_str(&caption)) > width; tight++) {
         text_clear(&caption);
         caption_text(&panel, &pane->drawing.grid, tight, &caption);
@@ -452,7 +456,7 @@ static void draw_waiting(Ui *ui, const Pane *pane)
 #define WARNING_LEAST 24 /* columns in which the beginning of a warning says something */
 
 /* A sign in the frame's corner where the run warned, and the warning in the lower edge, as far as
- * there is room after `used` columns; the inspector has all of it. */
+ * there is room after `used` columns; the inspector and :warnings have all of it. */
 static void draw_warning(Ui *ui, const Pane *pane, int used)
 {
     const char *lines = text_str(&pane->result->run->warnings);

@@ -381,6 +381,7 @@ static const Typed typed[] = {
     { "record", true, journal_typed_record, consider_stop, NULL, "" },
     { "history", false, journal_typed_history, NULL, NULL, "" },
     { "messages", false, messages_typed, consider_keep, NULL, "" },
+    { "warnings", true, warnings_typed, NULL, "what the runs of the panes warn of, whole", "" },
     { "script", false, console_typed_script, NULL, NULL, "" },
     { "theme", false, theme_typed, consider_themes, NULL, "" },
     { "glyphs", false, glyphs_typed, consider_glyphs, NULL, "" },

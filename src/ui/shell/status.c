@@ -523,6 +523,26 @@ void action_messages(Ui *ui)
     pager_open(ui, "Messages", ui->log.length ? text_str(&ui->log) : "no messages yet\n", true);
 }
 
+void warnings_typed(Ui *ui, const char *rest)
+{
+    Text all = { 0 }, line = { 0 };
+
+    (void)rest;
+    for (int i = 0; i < ui->compare.count; i++) {
+        const Result *result = ui->compare.panes[i].result;
+        const char   *lines = result ? text_str(&result->run->warnings) : "";
+
+        while (result && result_warning(result, &lines, &line))
+            text_addf(&all, "%s%d  %s\n", all.length ? "\n" : "", i + 1, text_str(&line));
+    }
+    if (all.length)
+        pager_open_prose(ui, "Warnings of the panes", text_str(&all));
+    else
+        ui_say(ui, ROLE_DIM, ui->compare.count ? "no pane warns" : "no pane is open");
+    text_free(&all);
+    text_free(&line);
+}
+
 void messages_typed(Ui *ui, const char *rest)
 {
     Error err = ERROR_INIT;
