@@ -24,7 +24,7 @@ function ui.pane(number) end
 ---@return attnscope.Pane[]
 function ui.panes() end
 
----Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, labels, strips, theme, glyphs, focus, step (a stage from 0), playing, pace (seconds a stage), layout (panes as ROWSxCOLS where there is room; "": as their matrices are largest).
+---Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, labels, strips, own-scales, theme, glyphs, focus, step (a stage from 0), playing, pace (seconds a stage), layout (panes as ROWSxCOLS where there is room; "": as their matrices are largest).
 ---@param settings table<string, any>
 ---@return true?
 ---@return string?

@@ -216,20 +216,30 @@ static const int32_t *border_categories(const Run *run, int64_t head, int64_t ro
     return chunks && chunks->kind == VIEW_BUCKETS ? round_line(run, chunks, head, round) : NULL;
 }
 
+int64_t picture_borders(const Result *result, int64_t head, int64_t round, const int32_t *order,
+                        int64_t *first)
+{
+    const int32_t *category = border_categories(result->run, head, round);
+    int64_t        count = 0;
+
+    for (int64_t s = 0; category && s < result->run->n; s++)
+        if (s == 0 || category[order[s]] != category[order[s - 1]])
+            first[count++] = s;
+    return count;
+}
+
 static void border_panel(Result *result, int64_t head, int64_t round, const int32_t *order,
                          Panel *panel)
 {
-    Run           *run = result->run;
-    const int32_t *category = border_categories(run, head, round);
-    int64_t       *first = category ? arena_alloc(run->arena, run->n, sizeof(*first)) : NULL;
+    Run     *run = result->run;
+    int64_t *first = border_categories(run, head, round)
+                         ? arena_alloc(run->arena, run->n, sizeof(*first))
+                         : NULL;
 
     if (!first)
         return;
     panel->slot_groups = first;
-    panel->slot_group_count = 0;
-    for (int64_t s = 0; s < run->n; s++)
-        if (s == 0 || category[order[s]] != category[order[s - 1]])
-            first[panel->slot_group_count++] = s;
+    panel->slot_group_count = picture_borders(result, head, round, order, first);
 }
 
 void picture_order_panel(Result *result, int64_t head, int64_t round, Panel *panel)

@@ -167,7 +167,10 @@ bool result_sorts_by_row(const Result *result, const View *view);
 /* Sorts rows and columns of the panel that are tokens; where each row has its own order, a sorted
  * copy replaces the panel's view. */
 void picture_order_panel(Result *result, int64_t head, int64_t round, Panel *panel);
-/* The same, with borders of chunks or clusters. */
+/* The first slot of each chunk or cluster in that order, into first [n]; returns how many. */
+int64_t picture_borders(const Result *result, int64_t head, int64_t round, const int32_t *order,
+                        int64_t *first);
+/* As picture_order_panel, with borders of chunks or clusters. */
 void picture_sort_panel(Result *result, int64_t head, int64_t round, Panel *panel);
 
 /* The line of a view (categories, chunks) for a round of a head. */

@@ -125,6 +125,13 @@ void    panel_init(Panel *panel, const View *view, const Pattern *components, in
                    const char *title);
 /* A panel that is this plot; the figure takes the plot over. */
 void    panel_init_plot(Panel *panel, Plot *plot, const char *title);
+/* Rows and columns of panels: as given, else the usual ones. */
+void    figure_arrange(const Figure *figure, int *rows, int *cols);
+/* The two panels have one colour scale in this figure, unless one is set apart. */
+bool    figure_shares(const Figure *figure, int a, int b);
+/* Writes to `panels` those of the figure, matrices all, with the map, scale and range that they
+ * have beside each other; one grid a panel. */
+bool    figure_colours(const Figure *figure, Grid *grids, Panel *panels, Error *err);
 /* A title that the program makes begins with a capital letter where it begins with a word, also
  * behind the sign of a warning; letters of a formula ("q") stay. */
 void    title_capital(char *title);

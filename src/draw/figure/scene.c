@@ -226,6 +226,32 @@ uint8_t panel_worn(const Panel *panel, uint8_t bit)
     return worn ? worn : bit;
 }
 
+/* Map, range and scale of each panel, beside the others. */
+static void choose_colours(Scene *scene, const Figure *figure)
+{
+    scene_choose_maps(scene, figure);
+    share_ranges(scene, figure);
+    for (int k = 0; k < scene->count; k++)
+        if (!scene->plots[k])
+            panel_settle(&scene->panels[k], &scene->grids[k]);
+    scene_choose_scales(scene, figure);
+    scene_part_faint(scene, figure);
+}
+
+bool figure_colours(const Figure *figure, Grid *grids, Panel *panels, Error *err)
+{
+    Scene scene = { .panels = panels, .grids = grids, .count = figure->count,
+                    .plots = calloc((size_t)figure->count + 1, sizeof(*scene.plots)) };
+
+    if (!scene.plots)
+        return error_set(err, ERR_NOMEM, "colours of panels: out of memory");
+    for (int k = 0; k < figure->count; k++)
+        panels[k] = figure->panels[k];
+    choose_colours(&scene, figure);
+    free(scene.plots);
+    return true;
+}
+
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err)
 {
     size_t count = (size_t)(figure->count > 0 ? figure->count : 1);
@@ -255,13 +281,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
             return false;
         }
     }
-    scene_choose_maps(scene, figure);
-    share_ranges(scene, figure);
-    for (int k = 0; k < scene->count; k++)
-        if (!scene->plots[k])
-            panel_settle(&scene->panels[k], &scene->grids[k]);
-    scene_choose_scales(scene, figure);
-    scene_part_faint(scene, figure);
+    choose_colours(scene, figure);
     share_axes(scene);
     plots_share_hues(scene->plots, scene->count);
     scene_share_greys(scene);

@@ -40,8 +40,6 @@ Rgb        kind_colour(Hues hues, bool pale, int64_t category);
 #define PICTURE_MARK_256  197
 Region     panel_region(const Panel *panel);
 #define QUANTITY_ANY "value" /* panel_quantity of an unknown quantity */
-/* The two panels have one colour scale in this figure, unless one is set apart. */
-bool       figure_shares(const Figure *figure, int a, int b);
 /* The kind of view, or the user, chose its ends. */
 bool       panel_has_own_range(const Panel *panel);
 /* A map with one end for values on one side, and a logarithmic scale where values span decades,
@@ -82,7 +80,5 @@ bool scene_shows_cover(const Scene *scene);
 
 /* The letter of panel k: "a" .. "z", "aa", ... */
 void panel_letter(int k, char *text, size_t size);
-/* Rows and columns of panels: as given, else the usual ones. */
-void figure_arrange(const Figure *figure, int *rows, int *cols);
 
 #endif

@@ -410,9 +410,9 @@ static const Member ui_members[] = {
     { "panes", ui_panes, "", "attnscope.Pane[]", "All that are open." },
     { "set", ui_set, "settings: table<string, any>", TRUE_OR_FAILURE,
       "Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, "
-      "labels, strips, theme, glyphs, focus, step (a stage from 0), playing, pace (seconds a "
-      "stage), layout (panes as ROWSxCOLS where there is room; \"\": as their matrices are "
-      "largest)." },
+      "labels, strips, own-scales, theme, glyphs, focus, step (a stage from 0), playing, pace "
+      "(seconds a stage), layout (panes as ROWSxCOLS where there is room; \"\": as their matrices "
+      "are largest)." },
     { "play", NULL, "on?: boolean|number", TRUE_OR_FAILURE,
       "Goes to the step screen and on from stage to stage, so many a second if it is a number; "
       "false or 0 stops." },

@@ -14,7 +14,7 @@ const char *const cost_names[METRIC_COUNT] = {
     "time, median",
     "FLOPs counted",
     "memory of the mechanism, peak",
-    "heap, peak",
+    "heap, peak above its level before",
     "GPU memory, peak",
 };
 
@@ -389,6 +389,17 @@ static void draw_bar(Ui *ui, const MeterNumber *number, bool share, Area line)
                   ui_style(ui, ROLE_KEY));
 }
 
+/* What a kept share is of, as far as there is room. */
+static const char *kept_of(int room)
+{
+    static const char *const words[] = { " of exact attention's mass", " of the mass", "" };
+    int                      k = 0;
+
+    while (term_width(words[k]) > room && *words[k])
+        k++;
+    return words[k];
+}
+
 #define BAR_FROM 52 /* columns from which there is a bar */
 #define BAR      12
 
@@ -396,7 +407,8 @@ static void draw_meter_line(Ui *ui, const char *name, const MeterNumber *number,
                             bool bound, const char *of, NumberText *words, Area line)
 {
     char  before[32], now[32], change[32];
-    Text  out = { 0 };
+    bool  kept = !strcmp(name, "kept");
+    Text  out = { 0 }, end = { 0 };
     Style style = ui_style(ui, number->stale ? ROLE_DIM : ROLE_TEXT);
     int   bar = line.w >= BAR_FROM && number->known ? BAR + 1 : 0;
 
@@ -414,8 +426,13 @@ static void draw_meter_line(Ui *ui, const char *name, const MeterNumber *number,
     words(number->now, now, sizeof(now));
     if (number->before_known && number->now != number->before)
         text_addf(&out, "%s \xe2\x86\x92 ", words(number->before, before, sizeof(before)));
-    text_addf(&out, "%s%s  %s%s", bound ? "\xe2\x89\xa4 " : "", now,
-              number->stale ? "(of an older value)" : change, of);
+    text_addf(&end, "  %s%s", number->stale ? "(of an older value)" : change, of);
+    text_addf(&out, "%s%s", bound ? "\xe2\x89\xa4 " : "", now);
+    if (kept)
+        text_add(&out, kept_of(line.w - 7 - bar - term_width(text_str(&out)) -
+                               term_width(text_str(&end))));
+    text_add(&out, text_str(&end));
+    text_free(&end);
     if (bar)
         draw_bar(ui, number, share, (Area){ line.y, line.x + line.w - BAR, 1, BAR });
     term_text(ui->term, line.y, line.x + 7, line.w - 7 - bar, text_str(&out), style);

@@ -2,9 +2,9 @@
 #include "ui/pane/head_label.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
-#include "attn/study/heads.h"
 #include "draw/colour/colour.h"
 
 #define GAP 2 /* columns between two labels */
@@ -28,6 +28,28 @@ bool head_label_mark(const Ui *ui, const char *label, char letter[2], Style *sty
     *style = ui->term->colours == TERM_MONO ? (Style){ 0 }
                                             : style_on(rgb, colour_nearest_256(rgb));
     return true;
+}
+
+/* A text gives no head the label "induction", however high the score is (docs/models.md): a mixed
+ * head may be one. */
+static void add_untested(const HeadScores *scores, bool tokens, bool brief, Text *out)
+{
+    if (scores->induction >= HEAD_LEAST_INDUCTION)
+        text_addf(out, brief ? "; maybe induction, %.2f"
+                             : "; induction %.2f on this text, but only heads --repeat tests it",
+                  scores->induction);
+    else if (isnan(scores->induction) && !brief)
+        text_addf(out, "; copying is untested: %s",
+                  tokens ? "no token occurs twice" : "the input has no tokens");
+}
+
+void head_label_text(const HeadScores *scores, bool tokens, bool brief, Text *out)
+{
+    char words[HEAD_WORDS];
+
+    text_add(out, head_label_words(scores, words, sizeof(words)));
+    if (!strcmp(scores->shown, "mixed"))
+        add_untested(scores, tokens, brief, out);
 }
 
 int head_label_legend(const Ui *ui, Area area, HeadLabels which, bool draw)

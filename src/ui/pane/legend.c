@@ -465,6 +465,18 @@ static int legend_cover(Ui *ui, const View *view, bool shaded, int y, int x)
     return x + 2 + term_textf(ui->term, y, x, 40, ui_style(ui, ROLE_DIM), "%s %s", lead, words);
 }
 
+/* The words of a figure's bar: "log, shared". */
+static const char *bar_note(const Pane *pane, const Panel *panel)
+{
+    static const char *const notes[SCALE_COUNT][SCALE_SHARED + 1] = {
+        [SCALE_LINEAR] = { "", "own scale", "shared" },
+        [SCALE_LOG] = { "log", "log, own scale", "log, shared" },
+        [SCALE_ROW] = { "row", "row, own scale", "row, shared" },
+    };
+
+    return notes[panel->scale][pane_scale_stand(pane)];
+}
+
 #define RAMP 12 /* columns of the colours of values */
 
 static int legend_values(Ui *ui, const Pane *pane, int y, int x)
@@ -474,7 +486,8 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     int            length, digits;
     const uint8_t *ramp;
     ColourMap      map;
-    char           ends[2][32];
+    char           ends[2][48];
+    const char    *note;
 
     if (!pane_panel(ui, panes_focus(ui), &panel) || !pane->drawing.grid.cells || panel.plot)
         return x;
@@ -487,11 +500,11 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
         return x;
     }
     map = panel.minus ? MAP_DIVERGING : panel.map;
+    note = bar_note(pane, &panel);
     ramp = colour_ramp_256(map, &length);
     digits = range_digits(lo, hi);
     snprintf(ends[0], sizeof(ends[0]), "%.*g ", digits, lo);
-    snprintf(ends[1], sizeof(ends[1]), " %.*g %s", digits, hi,
-             panel.scale == SCALE_LINEAR ? "" : scale_name(panel.scale));
+    snprintf(ends[1], sizeof(ends[1]), " %.*g %s", digits, hi, note);
     if (x + term_width(ends[0]) + RAMP + term_width(ends[1]) > ui->term->cols + 1)
         return x; /* half of it says nothing; the last may be a blank */
     x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%s", ends[0]);

@@ -427,6 +427,32 @@ static int64_t cell_of(const LensAxis *axis, int pixel, int64_t from, int64_t to
     return entry < from || entry >= to ? -2 : (entry - from) * cells / (to - from);
 }
 
+/* Number of the chunk in sorted order that holds the entry in the middle of the cell. */
+static int64_t chunk_at(const Panel *panel, const LensAxis *axis, int pixel)
+{
+    int64_t cell = lens_cell(axis, pixel), lo = 0, hi = panel->slot_group_count;
+    int64_t entry = axis->first + (2 * cell + 1) * (axis->last - axis->first) / (2 * axis->cells);
+
+    while (lo + 1 < hi) {
+        int64_t middle = (lo + hi) / 2;
+
+        if (panel->slot_groups[middle] <= entry)
+            lo = middle;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+/* Empty cells of a token's own chunk, or bucket, are lighter: the squares are its borders. */
+static bool in_own_chunk(const Painter *p, int y, int x)
+{
+    const Panel *panel = p->panel;
+
+    return panel->slot_group_count > 1 && panel->row_order && panel->col_order &&
+           chunk_at(panel, &p->view->row, y) == chunk_at(panel, &p->view->col, x);
+}
+
 static Pixel pixel_at(const Painter *p, int y, int x)
 {
     const Grid *g = p->grid;
@@ -442,6 +468,7 @@ static Pixel pixel_at(const Painter *p, int y, int x)
     pixel.there = true;
     pixel.cursor = on_row && on_col;
     pixel.ink = p->look->cross && (on_row || on_col) ? theme_cross(p->look->theme)
+                : in_own_chunk(p, y, x)              ? theme_chunk(p->look->theme)
                                                      : theme_matrix(p->look->theme);
     if (row < 0 || col < 0 || !g->cells)
         return pixel;

@@ -1,5 +1,6 @@
 /* pane.c -- what a pane looks at: its view, order, cursor and title; see pane.h. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/result/views.h"
@@ -146,6 +147,19 @@ static const int32_t *sorted_order(Pane *pane)
     return pane->order;
 }
 
+/* The first slots of chunks in the order, found once. */
+static void find_borders(Pane *pane, const int32_t *order)
+{
+    if (pane->borders_of == order)
+        return;
+    free(pane->borders);
+    pane->borders = calloc((size_t)pane->result->run->n + 1, sizeof(*pane->borders));
+    pane->borders_of = order;
+    pane->border_count = pane->borders ? picture_borders(pane->result, pane->spec.head,
+                                                         pane->order_round, order, pane->borders)
+                                       : 0;
+}
+
 /* Order of the columns of a row: rows may be rounds. */
 static const int32_t *order_of_row(const Pane *pane, const View *view, const int32_t *order,
                                    int64_t row)
@@ -212,8 +226,7 @@ void pane_set_looks(const Pane *pane, Panel *panel)
         panel->map = (ColourMap)pane->spec.map;
 }
 
-/* The view's whole grid, not a part of it or another view's. */
-static const Grid *whole_grid(const Pane *pane, const Panel *panel)
+const Grid *pane_whole_grid(const Pane *pane, const Panel *panel)
 {
     const Grid *g = &pane->drawing.grid;
     bool        whole = g->cells && pane->drawing.shown == panel->view && !g->region.row0 &&
@@ -227,7 +240,7 @@ static const Grid *whole_grid(const Pane *pane, const Panel *panel)
  * whole view decides, so that colours stay while it is moved. */
 static void choose_colours(Pane *pane, Panel *panel)
 {
-    const Grid *g = whole_grid(pane, panel);
+    const Grid *g = pane_whole_grid(pane, panel);
 
     if (g) {
         bool one = panel_has_one_side(panel, g->pool_lo[panel->pool], g->pool_hi[panel->pool]);
@@ -261,9 +274,14 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     panel->causal = pane->result->run->causal && pane->result->run->n == pane->result->run->m;
     pane_set_looks(pane, panel);
     choose_colours(pane, panel);
+    pane_wear_colours(pane, panel);
     order = pane->spec.sorted ? sorted_order(pane) : NULL;
-    if (order)
+    if (order) {
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);
+        find_borders(pane, order);
+        panel->slot_groups = pane->borders;
+        panel->slot_group_count = pane->border_count;
+    }
     panel->row_buckets = pane->buckets;
     /* What was found or missed keeps its colours: only the order of the tokens changes. */
     if (order && !pane->pinned && !view->found && result_sorts_rows(pane->result, view))
@@ -642,7 +660,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     pane->result = result;
     pane->problem[0] = '\0';
     pane->row.owner = pane->marked.owner = NULL; /* the new result may have the old one's address */
-    pane->order = NULL;
+    pane->order = pane->borders_of = NULL;
     pane->order_head = -1;
     pane->default_view = result_view(result, NULL, NULL);
     pane->spec.head = pane->spec.head < result->run->h ? pane->spec.head : 0;
@@ -717,6 +735,7 @@ void pane_close(Ui *ui, Pane *pane)
     request_free(&pane->request);
     row_free(&pane->row);
     row_free(&pane->marked);
+    free(pane->borders);
     *pane = (Pane){ 0 };
 }
 

@@ -19,6 +19,27 @@ typedef struct Place {
 
 #define PLACES_MOST 4
 
+/* Colours that a pane has together with others: sharing.c. */
+typedef enum ScaleStand {
+    SCALE_ALONE,  /* no other pane on the screen shows its quantity */
+    SCALE_OWN,    /* others do, and it has its own */
+    SCALE_SHARED,
+} ScaleStand;
+
+typedef struct PaneColours {
+    ScaleStand  stand;
+    Panel       asked; /* whose colours they are: view, pooling and what was chosen */
+    ColourMap   map;
+    Scale       scale;
+    double      lo, hi; /* of all that share it */
+    int         first;  /* index of the first pane that shares it */
+    /* As decided when all views were last seen whole, so that colours stay while they are moved. */
+    const View *whole;
+    ColourMap   whole_map;
+    Scale       whole_scale;
+    bool        whole_apart;
+} PaneColours;
+
 typedef struct Pane {
     Request     request;      /* what is asked for; owned */
     Result     *result;       /* the last good one, retained; NULL: none yet */
@@ -39,12 +60,16 @@ typedef struct Pane {
     bool        dotted;  /* matrix_draw's answer */
     /* The view whose values, seen whole, lie on one side, or span decades; as Drawing.shown. */
     const void *one_side, *decades;
+    PaneColours colours;
     Side        side; /* bars beside it */
     Row         row; /* of the weights at the cursor */
     Row         marked; /* of the marked queries */
     /* Sorted order of the result for the view looked at, found once. */
     const int32_t *order;
     const View    *order_view;
+    int64_t       *borders; /* first slots of its chunks; owned; NULL: none found yet */
+    int64_t        border_count;
+    const int32_t *borders_of; /* the order that they are of; to compare with only */
     const int32_t *buckets; /* of the result's tokens, which colour its rows; NULL: off */
     int64_t        order_head, order_round; /* head -1: not looked for */
     /* As last laid out: */
@@ -96,6 +121,8 @@ int64_t     pane_plane(const Pane *pane, const View *view);
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel);
 /* Pooling, scale and colours that were chosen for the pane. */
 void pane_set_looks(const Pane *pane, Panel *panel);
+/* The view's whole grid, not a part of it or another view's; NULL: that is not at hand. */
+const Grid *pane_whole_grid(const Pane *pane, const Panel *panel);
 /* The excluded key is a column of the view looked at. */
 bool pane_excludes(const Pane *pane);
 bool pane_differs(Ui *ui, const Pane *pane); /* shown as a difference to the first */
@@ -141,6 +168,21 @@ void strips_describe(Ui *ui, const Pane *pane, Text *out);
 bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi);
 /* The next kind of strips, with a message. */
 void strips_next(Ui *ui);
+
+/* ---- one colour scale for several panes (sharing.c) ---------------------------- */
+
+/* Decides which panes on the screen share their colours, before they are drawn. */
+void panes_share_colours(Ui *ui);
+/* The panel, as asked for, gets the colours that its pane shares; others stay. */
+void pane_wear_colours(const Pane *pane, Panel *panel);
+/* Whether the pane's colours are those of others: SCALE_ALONE where there is nothing to compare. */
+ScaleStand pane_scale_stand(const Pane *pane);
+bool       panes_share_one_scale(const Pane *a, const Pane *b);
+/* Whether the pane's colours have a scale; a hint says why not. */
+bool       pane_has_scale(Ui *ui, Pane *pane);
+void       pane_set_scale(Ui *ui, Pane *pane, Scale scale);
+/* ":scale own", "shared", "linear", "log" or "row". */
+void       scale_typed(Ui *ui, const char *word);
 
 /* ---- rows and cells (cell.c) ------------------------------------------------- */
 

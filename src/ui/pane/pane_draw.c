@@ -198,6 +198,26 @@ static void count_words(const Panel *panel, const Grid *g, double whole, Text *o
                   whole > 0 ? 100 * g->count / whole : 0);
 }
 
+/* Digits that tell a fraction from a whole number: "1.7", "1.03", "10.2". */
+static int cell_digits(double entries)
+{
+    double tenth = round(entries * 10) / 10;
+    bool   whole = fabs(tenth - round(tenth)) < 0.05;
+
+    return entries < 10 && (!whole || fabs(entries - round(entries)) < 1e-9) ? 2 : 3;
+}
+
+/* "1.7x3.2": the mean, as one cell may have an entry more than the next. */
+static void cell_words(const Grid *g, Text *out)
+{
+    double sides[] = { (double)(g->region.col1 - g->region.col0) / (double)g->cols,
+                       (double)(g->region.row1 - g->region.row0) / (double)g->rows };
+
+    for (int i = 0; i < 2; i++)
+        text_addf(out, sides[i] < 100 ? "%s%.*g" : "%s%.*f", i ? "x" : "",
+                  sides[i] < 100 ? cell_digits(sides[i]) : 0, fmax(sides[i], 1));
+}
+
 /* The caption gives the count, the density, the pairs per cell and the pooling: without them a
  * picture with many pairs per cell means nothing. Each pane has its own range. */
 static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out)
@@ -221,9 +241,11 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
         count_words(panel, g, whole, out);
     if (causal && !tight && !panel->view->found)
         text_add(out, " of j<=i");
-    if (tight < 2) /* the line below the panes shows the zoom */
-        text_addf(out, tight ? " %.0fx%.0f" : "  cell %.0fx%.0f ", ceil(width / (double)g->cols),
-                  ceil(height / (double)g->rows));
+    if (tight < 2) { /* the line below the panes shows the zoom */
+        text_add(out, tight ? " " : "  cell ");
+        cell_words(g, out);
+        text_add(out, tight ? "" : " ");
+    }
     if (!(named && single && tight == 2)) /* the legend shows names then */
         text_addf(out, " %s", majority ? "majority" : pool_name(panel->pool));
     if (tight < 3 && pane_range(panel, g, &lo, &hi)) {
@@ -242,7 +264,8 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
         text_addf(out, "  %lld NaN or infinite", (long long)g->odd_count);
 }
 
-static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
+/* The pane's own values, whatever scale it shares. */
+static void draw_caption(Ui *ui, const Pane *pane, Panel panel)
 {
     Area area = pane->area;
     Text caption = { 0 };
@@ -256,10 +279,16 @@ static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
     }
     if (!pane->drawing.grid.cells)
         return;
-    caption_text(panel, &pane->drawing.grid, 0, &caption);
+    if (pane_scale_stand(pane) == SCALE_SHARED)
+        panel.lo = panel.hi = 0;
+    caption_text(&panel, &pane->drawing.grid, 0, &caption);
+    if (panel.slot_group_count > 1 && panel.row_order && panel.col_order &&
+        ui->term->colours > TERM_MONO)
+        text_addf(&caption, "  lighter: own %s",
+                  run_view(pane->result->run, "chunks") ? "chunk" : "group");
     for (int tight = 1; tight < 4 && term_width(text_str(&caption)) > width; tight++) {
         text_clear(&caption);
-        caption_text(panel, &pane->drawing.grid, tight, &caption);
+        caption_text(&panel, &pane->drawing.grid, tight, &caption);
         width += tight == 1; /* up to the frame */
     }
     term_text(ui->term, y, area.x + 2, width, text_str(&caption), ui_style(ui, ROLE_DIM));
@@ -427,7 +456,7 @@ static void draw_waiting(Ui *ui, const Pane *pane)
 #define WARNING_LEAST 24 /* columns in which the beginning of a warning says something */
 
 /* A sign in the frame's corner where the run warned, and the warning in the lower edge, as far as
- * there is room after `used` columns; the inspector has all of it. */
+ * there is room after `used` columns; the inspector and :warnings have all of it. */
 static void draw_warning(Ui *ui, const Pane *pane, int used)
 {
     const char *lines = text_str(&pane->result->run->warnings);
@@ -525,7 +554,7 @@ void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
     draw_matrix(ui, pane, &panel, focused);
     strips_draw(ui, pane);
     loads_draw(ui, pane, &panel);
-    draw_caption(ui, pane, &panel);
+    draw_caption(ui, pane, panel);
 }
 
 /* Marked cells of a pane and their words, over its matrix. */

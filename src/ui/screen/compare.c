@@ -174,6 +174,7 @@ static void compare_draw(Ui *ui, Area area)
         draw_empty(ui, area);
         return;
     }
+    panes_share_colours(ui);
     for (int i = 0; i < c->count; i++)
         if (c->panes[i].area.h)
             pane_draw(ui, &c->panes[i], i + 1, i == c->now.focus && !lessons_focused(ui));

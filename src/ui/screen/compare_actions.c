@@ -99,16 +99,8 @@ void action_scale_next(Ui *ui)
     Pane *pane = panes_focus(ui);
     Panel panel;
 
-    if (!pane || !pane_panel(ui, pane, &panel))
-        return;
-    if (panel.plot || panel_shows_categories(&panel) || panel_shows_hops(&panel)) {
-        ui_hint(ui, panel.plot ? "the axes of a curve are as its numbers need them"
-                               : "these colours stand for %s: they have no scale",
-                panel_shows_hops(&panel) ? "layers" : "categories");
-        return;
-    }
-    pane->spec.scale = ((int)panel.scale + 1) % SCALE_COUNT;
-    ui_say(ui, ROLE_DIM, "colour scale: %s", scale_name((Scale)pane->spec.scale));
+    if (pane_has_scale(ui, pane) && pane_panel(ui, pane, &panel))
+        pane_set_scale(ui, pane, ((int)panel.scale + 1) % SCALE_COUNT);
 }
 
 void action_colours(Ui *ui)

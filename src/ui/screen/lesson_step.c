@@ -59,6 +59,7 @@ bool lesson_untouched(const Ui *ui)
 static void open_panes(Ui *ui, const LessonWords *words, const Call *call, FigurePlan *plan)
 {
     ui->compare.look.strips = (MarginKind)0;
+    ui->compare.look.own_scales = call->values[OPT_OWN] != NULL;
     panes_open_plan(ui, plan);
     for (int i = 0; i < ui->compare.count; i++) {
         Pane *pane = &ui->compare.panes[i];

@@ -298,40 +298,58 @@ static void draw_tile_at(Ui *ui, const Pane *pane, const Wall *wall, int64_t row
         term_paragraph(ui->term, area, tile->why, ui_style(ui, ROLE_DIM));
 }
 
-/* Caption and range of the chosen tile, left of `taken` columns. */
-static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
+/* What the picture of the chosen tile shows: ": 0 to 1  max of 6 x 6". */
+static void add_picture(const Pane *pane, const Tile *tile, Text *out)
+{
+    const Run *run = pane->result->run; /* of another layer's, too: shares are of the same */
+    char       caption[256] = "";
+    Panel      panel;
+
+    panel_init(&panel, &tile->view, NULL, 0, "");
+    pane_set_looks(pane, &panel);
+    panel.causal = run->causal && run->n == run->m;
+    if (!tile->view.found)
+        panel_caption(&panel, &tile->grid, caption, sizeof(caption));
+    else if (!isnan(tile->share))
+        snprintf(caption, sizeof(caption), "%.4g %% of the %lld strongest keys found",
+                 100 * tile->share, (long long)tile->found.keys);
+    if (tile->grid.value_max > tile->grid.value_min)
+        text_addf(out, ": %.3g to %.3g", tile->grid.value_min, tile->grid.value_max);
+    text_addf(out, "%s%s", *caption ? "  " : "", caption);
+}
+
+/* The end is cut first: what the head does stands before what its picture shows. */
+static void choice_text(Ui *ui, const Pane *pane, bool brief, Text *out)
 {
     const Overview *o = &ui->overview;
     const Tile     *tile = tiles_at(o->tiles, o->layer, o->head);
-    const Run      *run = pane->result->run; /* of another layer's, too: shares are of the same */
-    char            caption[256] = "";
-    Panel           panel;
-    Text            out = { 0 };
-    char            words[32];
 
     if (o->layers > 1)
-        text_addf(&out, "layer %lld, ", (long long)layer_number(ui, o->layer));
-    text_addf(&out, "head %lld", (long long)o->head);
-    if (!isnan(tile_score(o, tile)))
-        text_addf(&out, ", %s %.3g", head_score_name(score_of(o)),
-                  tile_score(o, tile));
-    if (atomic_load(&tile->state) == TILE_READY) {
-        panel_init(&panel, &tile->view, NULL, 0, "");
-        pane_set_looks(pane, &panel);
-        panel.causal = run->causal && run->n == run->m;
-        if (!tile->view.found)
-            panel_caption(&panel, &tile->grid, caption, sizeof(caption));
-        else if (!isnan(tile->share))
-            snprintf(caption, sizeof(caption), "%.4g %% of the %lld strongest keys found",
-                     100 * tile->share, (long long)tile->found.keys);
-        if (tile->grid.value_max > tile->grid.value_min)
-            text_addf(&out, ": %.3g to %.3g", tile->grid.value_min, tile->grid.value_max);
-        text_addf(&out, "%s%s", *caption ? "  " : "", caption);
+        text_addf(out, "layer %lld, ", (long long)layer_number(ui, o->layer));
+    text_addf(out, "head %lld", (long long)o->head);
+    if (atomic_load(&tile->scored) && tile->scores.label) {
+        text_add(out, " (");
+        head_label_text(&tile->scores, pane->result->input->q_tokens != NULL, brief, out);
+        text_add(out, ")");
     }
-    if (atomic_load(&tile->scored) && tile->scores.label)
-        text_addf(&out, "  %s head", head_label_words(&tile->scores, words, sizeof(words)));
-    term_text(ui->term, y, 2, ui->term->cols - 4 - taken, text_str(&out),
-              ui_style(ui, ROLE_TEXT));
+    if (!isnan(tile_score(o, tile)))
+        text_addf(out, ", %s %.3g", head_score_name(score_of(o)), tile_score(o, tile));
+    if (atomic_load(&tile->state) == TILE_READY)
+        add_picture(pane, tile, out);
+}
+
+/* All about the chosen tile, left of `taken` columns. */
+static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
+{
+    int  room = ui->term->cols - 4 - taken;
+    Text out = { 0 };
+
+    choice_text(ui, pane, false, &out);
+    if (term_width(text_str(&out)) > room) {
+        text_clear(&out);
+        choice_text(ui, pane, true, &out);
+    }
+    term_text(ui->term, y, 2, room, text_str(&out), ui_style(ui, ROLE_TEXT));
     text_free(&out);
 }
 

@@ -4,6 +4,7 @@
  * mechanism's order; they borrow the compared pane's result and never run anything.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/command/command.h"
@@ -83,6 +84,7 @@ static void drop_run(Ui *ui, Pane *pane)
 {
     drawing_clear(&ui->draughtsman, &pane->drawing);
     result_release(pane->result);
+    free(pane->borders);
     *pane = pane_new();
 }
 
@@ -557,6 +559,15 @@ static void draw_positions(Ui *ui, Area line, int64_t first, int64_t n)
                    ui_style(ui, ROLE_DIM), "%lld", (long long)i);
 }
 
+/* Two categories of one colour: their letters differ. */
+static bool repeats_colours(const Strip *strip)
+{
+    for (int64_t i = 0; i < strip->n; i++)
+        if (strip->original[i] >= category_kinds(false))
+            return true;
+    return false;
+}
+
 /* "tokens 0-64 of 96 (H L) by position, then sorted in round 2 (buckets)" */
 static void title_strip(const Step *step, const Strip *strip, int64_t first, int64_t room,
                         bool tight, Text *out)
@@ -571,7 +582,8 @@ static void title_strip(const Step *step, const Strip *strip, int64_t first, int
         text_addf(out, "by %s", strip->sorted ? "position, then sorted" : "position");
     if (step->stage->iteration >= 0 && result_order_rounds(step->result) > 1)
         text_addf(out, " in round %lld", (long long)step_round(step) + 1);
-    text_addf(out, strip->n > room ? " (%s)" : " (letter = %s)", step_categories(step)->name);
+    text_addf(out, strip->n > room ? " (%s%s)" : " (letter = %s%s)", step_categories(step)->name,
+              repeats_colours(strip) ? "; 12 colours repeat" : "");
 }
 
 /* The lines of the tokens from `first` on; returns how many. */

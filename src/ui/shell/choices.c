@@ -25,8 +25,8 @@ static const struct {
       "info parameters params_ vary vary_ smallest rerun reseed undo redo list_order list_fold "
       "list_unfold model_", 0 },
     { "Compare",
-      "list_mark list_compare pane_add pane_close_it difference position_effect link solo "
-      "next_pane previous_pane", 0 },
+      "list_mark list_compare pane_add pane_close_it difference position_effect link "
+      "scale_shared solo next_pane previous_pane", 0 },
     { "Read the picture",
       "inspect inspect_ view_ sorted overview overview_ span span_ pool_next scale_next "
       "strips_next labels head_ round_ mark_query marks_ exclude residual", 0 },

@@ -197,6 +197,15 @@ static void consider_glyphs(Ui *ui, Found *f)
         found_add(f, glyphs_name((Glyphs)i));
 }
 
+static void consider_scales(Ui *ui, Found *f)
+{
+    (void)ui;
+    found_add(f, "shared");
+    found_add(f, "own");
+    for (int i = 0; i < SCALE_COUNT; i++)
+        found_add(f, scale_name((Scale)i));
+}
+
 static void consider_causal(Ui *ui, Found *f)
 {
     (void)ui;
@@ -372,9 +381,12 @@ static const Typed typed[] = {
     { "record", true, journal_typed_record, consider_stop, NULL, "" },
     { "history", false, journal_typed_history, NULL, NULL, "" },
     { "messages", false, messages_typed, consider_keep, NULL, "" },
+    { "warnings", true, warnings_typed, NULL, "what the runs of the panes warn of, whole", "" },
     { "script", false, console_typed_script, NULL, NULL, "" },
     { "theme", false, theme_typed, consider_themes, NULL, "" },
     { "glyphs", false, glyphs_typed, consider_glyphs, NULL, "" },
+    { "scale", true, scale_typed, consider_scales,
+      "colours of the panes: shared or own; of what one shows: linear, log or row", "WORD" },
     { "open", false, input_typed_open, consider_inputs,
       "another input for all panes: FILE, MODEL TEXT, synthetic:NAME or sample:NAME", "INPUT" },
     { "layer", false, input_typed_layer, NULL, "the input's layer, from 0", "N" },

@@ -158,26 +158,48 @@ static void start_work(Ui *ui, const char *line, PaneStudy *study, int64_t n)
     ui->message[0] = '\0'; /* the log keeps it; the line has room for the progress */
 }
 
+/* "window(window=9,position=rope)": as in the words of a figure's panels. */
+static void add_pane_word(const Request *r, Text *line)
+{
+    Text   word = { 0 }, more = { 0 };
+    size_t length;
+
+    request_text(r, &word);
+    if (strcmp(r->position, "none") != 0)
+        text_addf(&more, ",position=%s", r->position);
+    if (r->seed)
+        text_addf(&more, ",seed=%llu", (unsigned long long)r->seed);
+    length = word.length;
+    if (!more.length || r->above)
+        text_addf(line, " '%s'", text_str(&word));
+    else if (length && text_str(&word)[length - 1] == ')')
+        text_addf(line, " '%.*s%s)'", (int)length - 1, text_str(&word), text_str(&more));
+    else
+        text_addf(line, " '%s(%s)'", text_str(&word), text_str(&more) + 1);
+    text_free(&word);
+    text_free(&more);
+}
+
 /* A command that compares mechanisms and names none takes those of the panes. */
 static void add_panes(const Ui *ui, const char *typed, Text *line)
 {
     bool bare = !strcmp(typed, "roofline") || !strcmp(typed, "compare");
 
     text_add(line, typed);
-    for (int i = 0; bare && i < ui->compare.count; i++) {
-        Text word = { 0 };
-
-        request_text(&ui->compare.panes[i].request, &word);
-        text_addf(line, " '%s'", text_str(&word));
-        text_free(&word);
-    }
+    for (int i = 0; bare && i < ui->compare.count; i++)
+        add_pane_word(&ui->compare.panes[i].request, line);
 }
 
 void command_start(Ui *ui, const char *typed)
 {
-    Text line = { 0 }, whole = { 0 };
+    Text line = { 0 }, whole = { 0 }, bare = { 0 };
+    int  length = (int)strlen(typed);
 
-    add_panes(ui, typed, &whole);
+    while (length && typed[length - 1] == ' ') /* completion leaves one */
+        length--;
+    text_addf(&bare, "%.*s", length, typed);
+    add_panes(ui, text_str(&bare), &whole);
+    text_free(&bare);
     with_settings(ui, text_str(&whole), &line);
     text_free(&whole);
     start_work(ui, text_str(&line), NULL, 0);

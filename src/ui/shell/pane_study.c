@@ -207,11 +207,18 @@ static bool set_sizes(Ui *ui, const PaneStudy *study, Error *err)
     return true;
 }
 
+static const char quality_words[] =
+    "\nmass: of exact attention's weights, what the allowed keys keep; p5: 5 % of\n"
+    "the queries keep less. output err: of the output, relative to exact\n"
+    "attention's. TV: total variation of a query's weights from exact ones, 0 to\n"
+    "1, mean. KL: their divergence from exact ones, nats, mean.\n";
+
 /* "quality of each head against exact attention, n=4096, causal" */
 static void open_table(Ui *ui, const PaneStudy *study)
 {
     int  causal = study->requests[0].causal;
     char title[128], tokens[48];
+    Text text = { 0 };
 
     for (int i = 1; i < study->count; i++)
         causal = study->requests[i].causal == causal ? causal : -1;
@@ -224,7 +231,10 @@ static void open_table(Ui *ui, const PaneStudy *study)
              study->kind == STUDY_DECODE ? "what one token more costs"
                                          : "quality of each head against exact attention",
              tokens, causal > 0 ? ", causal" : causal == 0 ? ", not causal" : "");
-    pager_open(ui, title, text_str(&study->out), false);
+    text_addf(&text, "%s%s", text_str(&study->out),
+              study->kind == STUDY_QUALITY ? quality_words : "");
+    pager_open(ui, title, text_str(&text), false);
+    text_free(&text);
 }
 
 void pane_study_show(Ui *ui, PaneStudy *study)

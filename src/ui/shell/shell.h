@@ -25,6 +25,8 @@ void status_draw_long(Ui *ui);  /* a message that needs more than its line, belo
 bool messages_keep(Ui *ui, Error *err);
 /* :messages FILE writes them; :messages keep, :messages drop: on leaving, or not. */
 void messages_typed(Ui *ui, const char *rest);
+/* What the panes' runs warn of, whole. */
+void warnings_typed(Ui *ui, const char *rest);
 
 /* ---- help.c ------------------------------------------------------------------ */
 

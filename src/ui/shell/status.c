@@ -193,6 +193,37 @@ static void device_alone(const Ui *ui, int room, Text *out)
     text_free(&place);
 }
 
+/* What :causal changed is in sight on any width: the name makes way, then the length. */
+static void causality_first(const Ui *ui, int room, Text *out)
+{
+    static const InputField kept[] = { FIELD_PLACE, FIELD_N, FIELD_CAUSAL };
+    const Input            *input = session_input(ui->session);
+    int                     chosen = ui->defaults.causal;
+
+    if (!input || chosen < 0 || chosen == (input->causal == 1) || strstr(text_str(out), "causal"))
+        return;
+    for (int without = -1; without < 2; without++) { /* the length, then the device */
+        Text words = { 0 };
+
+        for (int i = 0; i < 3; i++) {
+            Text field = { 0 };
+
+            if (!(without >= 0 && kept[i] == FIELD_N) && !(without == 1 && !i))
+                add_input_field(ui, input, kept[i], false, &field);
+            if (field.length)
+                text_addf(&words, "%s%s", words.length ? " " : "", text_str(&field));
+            text_free(&field);
+        }
+        if (term_width(text_str(&words)) <= room) {
+            text_clear(out);
+            text_add(out, text_str(&words));
+            text_free(&words);
+            return;
+        }
+        text_free(&words);
+    }
+}
+
 static void draw_first_line(Ui *ui)
 {
     Term *term = ui->term;
@@ -208,6 +239,7 @@ static void draw_first_line(Ui *ui)
     if (!model_subject(ui, mode_x - left - 2, &input)) {
         fit_input(ui, mode_x - left - 2, &input);
         device_alone(ui, mode_x - left - 2, &input);
+        causality_first(ui, mode_x - left - 2, &input);
     }
     width = term_width(text_str(&input));
     term_text(term, 0, mode_x - width - 2, width, text_str(&input), ui_style(ui, ROLE_BAR));
@@ -521,6 +553,26 @@ bool messages_keep(Ui *ui, Error *err)
 void action_messages(Ui *ui)
 {
     pager_open(ui, "Messages", ui->log.length ? text_str(&ui->log) : "no messages yet\n", true);
+}
+
+void warnings_typed(Ui *ui, const char *rest)
+{
+    Text all = { 0 }, line = { 0 };
+
+    (void)rest;
+    for (int i = 0; i < ui->compare.count; i++) {
+        const Result *result = ui->compare.panes[i].result;
+        const char   *lines = result ? text_str(&result->run->warnings) : "";
+
+        while (result && result_warning(result, &lines, &line))
+            text_addf(&all, "%s%d  %s\n", all.length ? "\n" : "", i + 1, text_str(&line));
+    }
+    if (all.length)
+        pager_open_prose(ui, "Warnings of the panes", text_str(&all));
+    else
+        ui_say(ui, ROLE_DIM, ui->compare.count ? "no pane warns" : "no pane is open");
+    text_free(&all);
+    text_free(&line);
 }
 
 void messages_typed(Ui *ui, const char *rest)

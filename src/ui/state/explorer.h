@@ -141,6 +141,7 @@ typedef struct Arrangement {
 typedef struct PanesLook {
     bool       labels;    /* tokens on the axes */
     MarginKind strips;    /* beside the matrices */
+    bool       own_scales; /* each pane its own colours, also of one quantity: sharing.c */
     char       layout[8]; /* ROWSxCOLS of the panes; "": as they are largest */
 } PanesLook;
 

@@ -44,6 +44,7 @@ static void entry_free(JournalEntry *e)
         free(p->words);
     }
     free(e->input);
+    free(e->options);
     free(e->path);
     free(e->command);
     *e = (JournalEntry){ 0 };
@@ -159,11 +160,24 @@ static char *panel_words(const Panel *panel, const PanelChoice *choice)
     return taken(&out);
 }
 
+/* Which panels have one colour scale. */
+static char *options_words(const PictureOptions *o)
+{
+    Text out = { 0 };
+
+    if (o->sharing == SHARE_ALL || o->sharing == SHARE_NONE)
+        text_addf(&out, "    shared_scale = %s,\n", o->sharing == SHARE_ALL ? "true" : "false");
+    else if (o->sharing == SHARE_QUANTITIES)
+        text_addf(&out, "    grid = \"%dx%d\",\n", o->rows, o->cols);
+    return taken(&out);
+}
+
 /* shot NULL: the command alone describes the figure. */
 static void take_shot(Ui *ui, const Shot *shot, JournalEntry *e)
 {
     e->when = time(NULL);
     e->input = input_words(ui);
+    e->options = shot ? options_words(&shot->options) : NULL;
     for (int i = 0; shot && i < shot->count; i++) {
         const PanelChoice *choice = &shot->choices[i];
         LuaPanel      *p = &e->panels[e->count++];
@@ -243,7 +257,8 @@ static void panes_signature(const Ui *ui, Text *out)
 {
     const Compare *c = &ui->compare;
 
-    text_addf(out, "%s %d %d", session_input_spec(ui->session), c->now.difference, c->now.solo);
+    text_addf(out, "%s %d %d %d", session_input_spec(ui->session), c->now.difference, c->now.solo,
+              c->look.own_scales);
     for (int i = 0; i < c->count; i++) {
         const Pane *p = &c->panes[i];
         const View *view = pane_view(p);
@@ -552,7 +567,7 @@ static void write_panels(Writer *w, const JournalEntry *e, const int *runs, cons
         }
         text_add(w->out, " },\n");
     }
-    text_add(w->out, "    },\n}");
+    text_addf(w->out, "    },\n%s}", text_of(e->options));
 }
 
 /* The runs first, then the figure of them. */

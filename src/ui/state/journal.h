@@ -50,6 +50,7 @@ typedef struct JournalEntry {
     char        *input; /* arguments of attn.load */
     LuaPanel panels[PANES_MOST + 1];
     int          count;
+    char        *options; /* of the figure: "    shared_scale = true,\n" */
     char        *path;    /* of what was exported */
     char        *command; /* words of the figure command that draws it, or a typed line */
 } JournalEntry;

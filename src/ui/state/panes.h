@@ -44,6 +44,7 @@ typedef enum DockSide { DOCK_RIGHT, DOCK_UNDER, DOCK_NONE, DOCK_SIDES } DockSide
 typedef struct PaneRooms {
     Area     panes, dock; /* h 0: not there */
     DockSide side;
+    int      below;             /* least lines of an inspector below the panes */
     int      least, wanted;     /* columns that the inspector's text needs, and takes */
     int      legend_y;          /* two lines */
     int      rows, cols, shown; /* tiles */

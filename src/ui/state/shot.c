@@ -199,13 +199,53 @@ static bool shows_strips(const Shot *shot)
     return false;
 }
 
+typedef struct Scales {
+    int  shared, own, differences; /* panels on the screen */
+    bool only_differences;         /* all that share one are differences */
+} Scales;
+
+static Scales count_scales(const Shot *shot)
+{
+    Scales n = { .only_differences = true };
+
+    for (int i = 0; i < shot->count; i++) {
+        ScaleStand stand = shot->panes[i]->area.h ? pane_scale_stand(shot->panes[i]) : SCALE_ALONE;
+
+        n.shared += stand == SCALE_SHARED;
+        n.own += stand == SCALE_OWN;
+        n.differences += shot->choices[i].minus != NULL;
+        n.only_differences &= stand != SCALE_SHARED || shot->choices[i].minus;
+    }
+    return n;
+}
+
+/* As on the screen, by options, and by none where it is usual.  A pane apart from others that share
+ * has its own scale in a figure with --grid only, so the usual arrangement is named. */
+static void share_scales(const Compare *c, Shot *shot)
+{
+    PictureOptions *o = &shot->options;
+    Scales          n = count_scales(shot);
+    Figure          usual = { .count = shot->count };
+
+    if (c->now.effect) {
+        o->sharing = SHARE_ALL;
+    } else if (c->look.own_scales) {
+        o->sharing = o->rows || n.differences > 1 ? SHARE_NONE : SHARE_DIFFERENCES;
+    } else if (o->rows || (n.shared && n.own && !n.only_differences)) {
+        o->sharing = SHARE_QUANTITIES;
+        if (!o->rows)
+            figure_arrange(&usual, &o->rows, &o->cols);
+    } else {
+        o->sharing = n.shared && !n.only_differences ? SHARE_ALL : SHARE_DIFFERENCES;
+    }
+}
+
 void shot_take(Ui *ui, Pane *only, Shot *shot)
 {
     Compare *c = &ui->compare;
     bool     first = only && pane_differs(ui, only);
 
-    *shot = (Shot){ .options = { .sharing = c->now.effect ? SHARE_ALL : SHARE_DIFFERENCES,
-                                 .strips.kind = c->look.strips } };
+    *shot = (Shot){ .options.strips.kind = c->look.strips };
     for (int i = 0; i < c->count && !only; i++)
         first = first || (c->panes[i].area.h && pane_differs(ui, &c->panes[i]));
     for (int i = 0; i < c->count; i++)
@@ -226,6 +266,5 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     take_notes(shot);
     if (c->look.layout[0] && !only && shot->count > 1)
         sscanf(c->look.layout, "%dx%d", &shot->options.rows, &shot->options.cols);
-    if (shot->options.rows && !c->now.effect) /* as on the screen */
-        shot->options.sharing = SHARE_NONE;
+    share_scales(c, shot);
 }

@@ -13,7 +13,8 @@
 #define DOCK_FROM  140 /* columns from which the inspector stands beside or below the panes */
 #define DOCK_LEAST 32  /* its least width beside them */
 #define DOCK_MOST  96
-#define DOCK_BELOW 10 /* its least height below them */
+#define DOCK_BELOW 10 /* its least height below them, */
+#define DOCK_TIGHT 8  /* and where that lets each entry have a half line of its own */
 #define BELOW_FROM 60 /* its least width there */
 
 /* Lines and columns a matrix needs to be worth a tile, and what is around it. */
@@ -81,8 +82,19 @@ static Area beside_dock(const PaneRooms *r, Area all, DockSide side)
     if (side == DOCK_RIGHT)
         all.w -= r->least < all.w / 3 ? r->least : all.w / 3;
     if (side == DOCK_UNDER)
-        all.h -= DOCK_BELOW;
+        all.h -= r->below;
     return all;
+}
+
+/* Lines of an inspector below so many tiles. */
+static int lines_below(Ui *ui, PaneRooms r, Area all, int rows, int cols)
+{
+    r.below = DOCK_BELOW;
+    if (tile_scale(ui, beside_dock(&r, all, DOCK_UNDER), rows, cols) >= 1)
+        return DOCK_BELOW;
+    r.below = DOCK_TIGHT;
+    return tile_scale(ui, beside_dock(&r, all, DOCK_UNDER), rows, cols) >= 1 ? DOCK_TIGHT
+                                                                            : DOCK_BELOW;
 }
 
 /* Whether the inspector may stand there. */
@@ -101,13 +113,18 @@ static bool arrange_tiles(Ui *ui, PaneRooms *r, Area all, int count)
 
     for (int side = 0; side < DOCK_SIDES; side++)
         for (int k = 0; dock_fits(all, (DockSide)side) && k <= count; k++) {
-            int    rows = k ? k : usual, cols = (count + rows - 1) / rows;
-            Area   panes = beside_dock(r, all, (DockSide)side);
-            double scale = (rows - 1) * cols < count ? tile_scale(ui, panes, rows, cols) : 0;
+            int       rows = k ? k : usual, cols = (count + rows - 1) / rows;
+            PaneRooms tried = *r;
+            Area      panes;
+            double    scale;
 
+            tried.below = lines_below(ui, *r, all, rows, cols);
+            panes = beside_dock(&tried, all, (DockSide)side);
+            scale = (rows - 1) * cols < count ? tile_scale(ui, panes, rows, cols) : 0;
             if (!(scale > best * CLEARLY))
                 continue;
             best = scale;
+            r->below = tried.below;
             r->rows = rows;
             r->cols = cols;
             r->shown = count;
@@ -222,7 +239,7 @@ static void dock_grows(Ui *ui, PaneRooms *r)
 
 PaneRooms panes_rooms(Ui *ui, Area area)
 {
-    PaneRooms r = { .panes = area };
+    PaneRooms r = { .panes = area, .below = DOCK_BELOW };
 
     r.least = inspect_columns(ui, &r.wanted);
     r.legend_y = area.y + area.h - 2;

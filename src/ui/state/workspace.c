@@ -264,6 +264,7 @@ static const FieldOf of_session[] = {
     { "labels", FIELD_YES, OF(Workspace, look.labels), 0, 0, 0, NULL },
     { "strips", FIELD_CHOICE, OF(Workspace, look.strips), 0, MARGIN_KINDS, MARGIN_NONE,
       strips_word },
+    { "own-scales", FIELD_YES, OF(Workspace, look.own_scales), 0, 0, 0, NULL },
     { "effect", FIELD_YES, OF(Workspace, arrangement.effect), 0, 0, 0, NULL },
     { "layout", FIELD_LAYOUT, OF(Workspace, look.layout), 0, sizeof(((Workspace *)0)->look.layout),
       IS_EMPTY, NULL },

@@ -383,3 +383,8 @@ Ink theme_cross(Theme theme)
 {
     return theme == THEME_LIGHT ? INK(0xd0, 0xd0, 0xd0, 252) : INK(0x3a, 0x3a, 0x3a, 237);
 }
+
+Ink theme_chunk(Theme theme)
+{
+    return theme == THEME_LIGHT ? INK(0xc6, 0xc6, 0xc6, 251) : INK(0x44, 0x44, 0x44, 238);
+}

@@ -228,6 +228,7 @@ bool        theme_dark(Theme theme);
 /* Behind a matrix, so that its extent shows; and its cross-hair. */
 Ink theme_matrix(Theme theme);
 Ink theme_cross(Theme theme);
+Ink theme_chunk(Theme theme); /* where nothing is allowed, of a square of the sorted order */
 
 /* One line of text being typed. */
 
