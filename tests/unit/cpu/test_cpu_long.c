@@ -153,7 +153,8 @@ TEST(products_over_a_long_axis)
 /* ---- norms -------------------------------------------------------------------- */
 
 /* `first` and `all` are added to the first number of the row, and to all. */
-static void check_standardised(const Kernel *kernel, int64_t count, bool more, float first, float all)
+static void check_standardised(const Kernel *kernel, int64_t count, bool more, float first,
+                               float all)
 {
     Fixture f = fixture_new(1, 3);
     Tensor  x = fixture_normal(&f, 3, 1, count, 4);

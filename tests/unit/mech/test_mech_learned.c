@@ -98,7 +98,8 @@ TEST(reformer_rounds_do_not_depend_on_their_number)
     bucket = fixture_view(&f, "buckets");
     for (int head = 0; head < HEADS; head++)
         for (int at = 0; at < 2 * 16; at++) {
-            assert_int_equal(tensor_i32(&bucket)[head * 3 * 16 + at], first[head][at / 16][at % 16]);
+            assert_int_equal(tensor_i32(&bucket)[head * 3 * 16 + at],
+                             first[head][at / 16][at % 16]);
             used |= 1 << first[head][at / 16][at % 16];
         }
     assert_true((used & (used - 1)) != 0); /* more than one bucket */

@@ -341,9 +341,9 @@ static TARGET double array_squares(const float *x, int64_t count)
     return squares;
 }
 
-/* The mean, and the variance about it, in one pass about the first number.  That is one of the row, so
- * its distance from the mean is sqrt(count) deviations at most, and the difference of the two sums is
- * exact to some count 2^-53 of itself. */
+/* The mean, and the variance about it, in one pass about the first number.  That is one of the row,
+ * so its distance from the mean is sqrt(count) deviations at most, and the difference of the two
+ * sums is exact to some count 2^-53 of itself. */
 static TARGET double row_variance(const float *x, int64_t count, double *mean)
 {
     double first = count > 0 ? (double)x[0] : 0, sum, squares, off;
