@@ -201,6 +201,7 @@ struct Run {
     int64_t          at_end;      /* queries of a run that is AT_END_CELLS; 0: it is not */
     int64_t          cache_bytes; /* of one number in a decoder's cache */
     LastRow          last;        /* its cells, once run_last_row was called */
+    int64_t          whole_m;     /* in a closed form at another length: m of the run; else 0 */
     uint64_t         seed;
     const Ops       *ops;
     Threads         *threads;

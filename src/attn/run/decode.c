@@ -285,6 +285,7 @@ double decode_held(const Run *r, int64_t n)
 
     if (!r->causal || !r->mechanism->decode || (n > r->m && cut) || (n != r->m && grid))
         return (double)NAN;
+    other.whole_m = r->m;
     return r->mechanism->decode(&other, r->params).state_bytes;
 }
 

@@ -173,6 +173,33 @@ static Fixture fixture_of(const Additive *a)
     return mechanism_find(a->id)->needs_x ? fixture_new_x(TOKENS) : fixture_new(TOKENS);
 }
 
+#define LONGER 5040 /* whole blocks of all sizes here */
+
+/* Beyond the run the cache grows by what a token adds: both are one record. */
+static void check_growth(const char *id, const char *params)
+{
+    Fixture f = fixture_of(&(Additive){ id, params });
+    Run    *r = fixture_run(&f, id, params, true);
+    double  more = decode_held(r, 2 * LONGER) - decode_held(r, LONGER);
+    double  token = figure_of(r, "kv_bytes_per_token"), now = decode_held(r, TOKENS);
+
+    CHECK(isnan(now) || now == figure_of(r, "state_bytes"), "%s(%s): %g bytes held, not %g", id,
+          params, now, figure_of(r, "state_bytes"));
+    CHECK(isnan(more) || fabs(more / LONGER - token) <= 1e-9 * token, "%s(%s): %g bytes a token, "
+          "not %g", id, params, more / LONGER, token);
+    fixture_free(&f);
+}
+
+TEST(a_cache_grows_by_what_a_token_adds)
+{
+    for (int c = 0; c < ADDITIVE; c++)
+        check_growth(additive[c].id, additive[c].params);
+    check_growth("snapkv", "");
+    check_growth("snapkv", "prompt=24,keep=3");
+    check_growth("reformer", "");
+    check_growth("vertical-slash", "");
+}
+
 /* What a run on the first n tokens says. */
 typedef struct Said {
     double flops, state, token, read, step;

@@ -46,9 +46,11 @@ typedef struct Sizes {
     int64_t keep, sets;          /* kept of these, in each set */
 } Sizes;
 
+/* A cache that grows has the prompt of its run. */
 static Sizes sizes_of(const Run *r, const Params *p)
 {
-    Sizes s = { .prompt = p->prompt ? p->prompt : max_i64(1, r->m - r->m / 4) };
+    int64_t all = r->whole_m ? r->whole_m : r->m;
+    Sizes   s = { .prompt = p->prompt ? p->prompt : max_i64(1, all - all / 4) };
 
     s.prompt = min_i64(s.prompt, r->m);
     s.voters = min_i64(p->observation, s.prompt);
@@ -81,6 +83,9 @@ static void snapkv_run(Run *r, const void *opaque)
     Tensor        kept;
     Pattern      *cells;
 
+    if (!p->prompt)
+        run_note(r, "the prompt is the first %lld of the %lld tokens", (long long)s.prompt,
+                 (long long)r->m);
     run_stage(r, "vote");
     op_wait(r, "the host adds up the votes");
     count_votes(r, &in, &s, votes);
