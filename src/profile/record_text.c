@@ -261,10 +261,14 @@ static void decode_cost_line(const StepRecord *step, int64_t n, Text *out)
     text_addf(out, "; a step reads %s",
               record_bytes_text(step->step_bytes, text, sizeof(text)));
     if (step->decode_flops.valid)
-        text_addf(out, " and takes %s FLOPs\n",
+        text_addf(out, " and takes %s FLOPs",
                   record_count_text(step->decode_flops, text, sizeof(text)));
-    else
-        text_addf(out, "; its FLOPs are not known: %s\n", step->lacks);
+    if (step->number_bytes)
+        text_addf(out, "; cached numbers of %lld bytes (cache_bytes)",
+                  (long long)step->number_bytes);
+    if (!step->decode_flops.valid)
+        text_addf(out, "; its FLOPs are not known: %s", step->lacks);
+    text_add(out, "\n");
 }
 
 /* What one token more costs; see step.h. */

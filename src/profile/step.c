@@ -41,6 +41,16 @@ static void lack(char *to, const char *why)
     snprintf(to, sizeof(((StepRecord *)0)->lacks), "%s", why);
 }
 
+/* Whether the state holds cached numbers: it is larger where these are. */
+static bool caches_numbers(const Run *run, double state_bytes)
+{
+    Run wider = *run;
+
+    wider.cache_bytes *= 2;
+    return run->causal && run->mechanism->decode &&
+           run->mechanism->decode(&wider, run->params).state_bytes > state_bytes;
+}
+
 /* False: the mechanism says that no token has a cost of its own, so one query is no step of it. */
 static bool take_costs(const Run *run, StepRecord *out)
 {
@@ -52,6 +62,7 @@ static bool take_costs(const Run *run, StepRecord *out)
     out->kv_bytes_per_token = known(cost.kv_bytes_per_token);
     out->step_bytes = known(cost.step_bytes);
     out->decode_flops = known(cost.decode_flops);
+    out->number_bytes = caches_numbers(run, cost.state_bytes) ? run->cache_bytes : 0;
     for (int x = 0; x < STEP_LENGTHS; x++)
         out->held[x] = known(decode_held(run, (int64_t)STEP_FIRST << x));
     if (out->decode_flops.valid)
@@ -217,6 +228,8 @@ void step_json(const StepRecord *step, Json *out)
     key_number(out, "kv_bytes_per_token", step->kv_bytes_per_token);
     key_number(out, "step_bytes", step->step_bytes);
     key_number(out, "decode_flops", step->decode_flops);
+    key_number(out, "number_bytes",
+               step->number_bytes ? number_of((double)step->number_bytes) : NUMBER_NONE);
     jsonw_key_open(out, "held", '[');
     for (int x = 0; x < STEP_LENGTHS; x++) {
         if (!step->held[x].valid)

@@ -27,6 +27,7 @@ typedef enum StepWay { STEP_NONE, STEP_LAST_QUERY, STEP_RECURRENT } StepWay;
 typedef struct StepRecord {
     bool    asked;
     Number  state_bytes, kv_bytes_per_token, step_bytes, decode_flops; /* as in DecodeCost */
+    int64_t number_bytes;       /* of a cached number; 0: none is, only sums of a state */
     Number  held[STEP_LENGTHS]; /* bytes after STEP_FIRST, 2 STEP_FIRST, ... tokens */
     StepWay way;
     Number  median, low, high; /* ms of a step, and the 95 % interval of the median */
