@@ -394,13 +394,28 @@ static void take_choice(Spec *spec, const InputChoice *choice)
         spec->seed = choice->seed;
 }
 
-/* The argument that lets query heads share keys and values; NULL: the generator has none. */
-static Argument *kv_heads_of(Spec *spec)
+/* An argument of the generator's own; NULL: it has none of this name. */
+static Argument *own_argument(Spec *spec, const char *name)
 {
     for (int i = ARGUMENT_OWN; i < spec->count; i++)
-        if (!strcmp(spec->arguments[i].name, "kv_heads"))
+        if (!strcmp(spec->arguments[i].name, name))
             return &spec->arguments[i];
     return NULL;
+}
+
+/* The argument that lets query heads share keys and values. */
+static Argument *kv_heads_of(Spec *spec)
+{
+    return own_argument(spec, "kv_heads");
+}
+
+/* So many of the last tokens are queries; 0: all are. */
+static int64_t queries_of(Spec *spec, const Generation *g)
+{
+    const Argument *given = own_argument(spec, "queries");
+    int64_t         queries = given ? (int64_t)given->value : 0;
+
+    return queries > 0 && queries < g->n && !strcmp(spec->about->name, "normal") ? queries : 0;
 }
 
 static bool settle_kv_heads(Spec *spec, Generation *g, Error *err)
@@ -435,8 +450,17 @@ static bool settle_sizes(Spec *spec, Generation *g, Error *err)
     return true;
 }
 
-/* Names the input by the spec with all values; as many kv_heads as heads go without saying. */
-static bool name_input(Spec *spec, int64_t kv_heads, Input *in, Error *err)
+/* As many kv_heads as heads, and queries as tokens, go without saying. */
+static bool goes_without_saying(Spec *spec, const Generation *g, const Argument *argument)
+{
+    if (argument == kv_heads_of(spec))
+        return g->kv_heads == (int64_t)spec->arguments[ARGUMENT_HEADS].value;
+    return !strcmp(spec->about->name, "normal") && argument == own_argument(spec, "queries") &&
+           !queries_of(spec, g);
+}
+
+/* Names the input by the spec with all values. */
+static bool name_input(Spec *spec, const Generation *g, Input *in, Error *err)
 {
     Text   text = { 0 };
     char   number[40];
@@ -446,8 +470,7 @@ static bool name_input(Spec *spec, int64_t kv_heads, Input *in, Error *err)
     for (int i = 0; i < spec->count; i++) {
         const Argument *argument = &spec->arguments[i];
 
-        if (argument == kv_heads_of(spec) &&
-            kv_heads == (int64_t)spec->arguments[ARGUMENT_HEADS].value)
+        if (goes_without_saying(spec, g, argument))
             continue;
         text_addf(&text, "%s%s=", i ? ", " : "", argument->name);
         if (i == ARGUMENT_SEED)
@@ -551,6 +574,19 @@ out:
     return ok && load_goes_on(g->choice, err);
 }
 
+/* What has fewer queries than keys has no x, whose rows would be both. */
+static bool keep_last_queries(Input *in, int64_t queries)
+{
+    int64_t size = queries * in->d;
+    float  *q = tensor_f32(&in->q);
+
+    for (int64_t h = 0; h < in->heads; h++)
+        memmove(q + h * size, q + (h + 1) * in->n * in->d - size, (size_t)size * sizeof(*q));
+    in->q = tensor_of(DT_F32, 3, (int64_t[]){ in->heads, queries, in->d }, q);
+    in->n = queries;
+    return true;
+}
+
 bool load_synthetic(Input *in, const char *text, const InputChoice *choice, Error *err)
 {
     Spec       spec = { .count = 0 };
@@ -564,7 +600,9 @@ bool load_synthetic(Input *in, const char *text, const InputChoice *choice, Erro
     g.heads = (int64_t)spec.arguments[ARGUMENT_HEADS].value;
     g.seed = spec.seed;
     return settle_kv_heads(&spec, &g, err) && settle_sizes(&spec, &g, err) &&
-           name_input(&spec, g.kv_heads, in, err) &&
+           name_input(&spec, &g, in, err) &&
            generate_allocate(in, g.heads, g.kv_heads, g.n, g.d, choice, err) &&
-           run_generator(&g, spec.generator, err) && generate_x(in, choice, err);
+           run_generator(&g, spec.generator, err) &&
+           (queries_of(&spec, &g) ? keep_last_queries(in, queries_of(&spec, &g))
+                                  : generate_x(in, choice, err));
 }

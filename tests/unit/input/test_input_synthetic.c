@@ -203,6 +203,27 @@ TEST(normal_numbers_are_normal)
     input_free(in);
 }
 
+/* The last tokens ask alone: their queries, all keys, and no x. */
+TEST(few_queries_stand_at_the_end)
+{
+    Input *all = make("synthetic:normal(n=7, heads=2, d=4)");
+    Input *in = make("synthetic:normal(n=7, heads=2, d=4, queries=3)");
+    Input *again = make(in->name), *whole = make("synthetic:normal(n=7, heads=2, d=4, queries=7)");
+
+    assert_true(in->n == 3 && in->m == 7 && in->q.shape[1] == 3 && !in->x.data);
+    for (int h = 0; h < 2; h++)
+        assert_memory_equal(tensor_f32(&in->q) + h * 3 * 4,
+                            tensor_f32(&all->q) + (h * 7 + 4) * 4, 3 * 4 * sizeof(float));
+    assert_memory_equal(in->k.data, all->k.data, 2 * 7 * 4 * sizeof(float));
+    assert_non_null(strstr(in->name, ", queries=3)"));
+    assert_string_equal(again->sha256, in->sha256);
+    assert_string_equal(whole->name, all->name); /* goes without saying */
+    input_free(whole);
+    input_free(again);
+    input_free(in);
+    input_free(all);
+}
+
 /* Query heads keep their numbers; k and v are those of fewer heads, and x what each head sees. */
 TEST(query_heads_share_keys_and_values)
 {
