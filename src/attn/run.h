@@ -401,6 +401,8 @@ View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
                const int64_t *shape); /* NULL: not wanted or failed */
 void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *rows,
                  const char *cols);
+/* Positions, i32 of two axes or more; -1 says that there is none, and pictures leave it blank. */
+void view_order(Run *r, const char *name, Tensor t, const char *rows, const char *cols);
 void view_drawn(Run *r, const char *name, Tensor t); /* a drawn parameter */
 void view_fitted(Run *r, const char *name, Tensor t); /* one fitted on the input */
 /* connectivity and components (the latter only when with_components): [n,m] where all heads have

@@ -429,6 +429,37 @@ void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *
     v->cols = cols;
 }
 
+/* The entries that are not below 0, by row; NULL: all, or the run failed. */
+static const Pattern *entries_there(Run *r, const Tensor *t)
+{
+    int64_t  cols = t->shape[t->rank - 1], count = tensor_count(t), rows = count / max_i64(cols, 1);
+    int64_t  planes = rows / max_i64(t->shape[t->rank - 2], 1), at = 0;
+    int64_t *offset = run_alloc(r, rows + 1, sizeof(*offset));
+    int32_t *keys = run_alloc(r, count + 1, sizeof(*keys));
+
+    if (!offset || !keys)
+        return NULL;
+    for (int64_t x = 0; x < count; x++) {
+        if (x % cols == 0)
+            offset[x / cols] = at;
+        if (tensor_i32(t)[x] >= 0)
+            keys[at++] = (int32_t)(x % cols);
+    }
+    offset[rows] = at;
+    return at == count ? NULL
+                       : pattern_lists(r->arena, (PatternShape){ .heads = planes, .m = cols,
+                                       .n = t->shape[t->rank - 2] }, offset, keys, COMPONENT_OTHER);
+}
+
+void view_order(Run *r, const char *name, Tensor t, const char *rows, const char *cols)
+{
+    int before = r->view_count;
+
+    view_tensor(r, name, VIEW_ORDER, t, rows, cols);
+    if (r->view_count > before)
+        r->views[before].shown = entries_there(r, &t);
+}
+
 static void view_made(Run *r, const char *name, Tensor t, Origin from)
 {
     int         before = r->view_count;

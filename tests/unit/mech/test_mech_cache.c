@@ -82,6 +82,31 @@ TEST(weights_have_the_names_of_their_pattern)
     }
 }
 
+/* -1 is no early query: pictures leave out keys that never left, and ranks that no key has. */
+TEST(positions_that_are_none_are_not_shown)
+{
+    static const char *const of[][2] = { { "h2o", "evicted_at" }, { "h2o", "eviction_order" },
+                                         { "dsa", "selected" } };
+
+    for (int k = 0; k < 3; k++) {
+        Fixture     f = fixture_new(48);
+        const View *view = run_view(fixture_run(&f, of[k][0], "", true), of[k][1]);
+        Tensor      values = fixture_view(&f, of[k][1]);
+        int64_t     cols = values.shape[1], none = 0;
+
+        assert_true(view && view->shown && values.rank == 2);
+        for (int64_t x = 0; x < tensor_count(&values); x++) {
+            bool there = tensor_i32(&values)[x] >= 0, shown;
+
+            none += !there;
+            pattern_cell(view->shown, 0, x / cols, x % cols, &shown);
+            assert_true(shown == there);
+        }
+        assert_true(none > 0 && none < tensor_count(&values));
+        fixture_free(&f);
+    }
+}
+
 #define N 30
 
 /* A row of a view; the view is there. */

@@ -297,8 +297,8 @@ static void show(Run *r, const Left *left)
         order_of(tensor_i32(&left->evicted) + g * r->n, r->n, tensor_i32(&order) + g * r->n,
                  first);
     view_tensor(r, "accumulated", VIEW_TENSOR, sums, "kv head", "key");
-    view_tensor(r, "evicted_at", VIEW_ORDER, left->evicted, "kv head", "key");
-    view_tensor(r, "eviction_order", VIEW_ORDER, order, "kv head", "place");
+    view_order(r, "evicted_at", left->evicted, "kv head", "key");
+    view_order(r, "eviction_order", order, "kv head", "place");
 }
 
 /* ---- the rest ---------------------------------------------------------------------------- */
@@ -341,8 +341,8 @@ static const ViewPromise views[] = {
     VIEWS_OF_CACHE,
     VIEW("accumulated", VIEW_TENSOR, "attention that a key got while it was in the cache",
          .curve = { .x = "key", .y = "sum of weights", .mark = CURVE_BARS, .by_rows = true }),
-    VIEW("evicted_at", VIEW_ORDER, "query after which a key left; -1: it is still there"),
-    VIEW("eviction_order", VIEW_ORDER, "keys in the order that they left; -1: no more"),
+    VIEW("evicted_at", VIEW_ORDER, "query after which a key left; -1, blank: it is still there"),
+    VIEW("eviction_order", VIEW_ORDER, "keys in the order that they left; -1, blank: no more"),
     VIEW_PROMISE_END
 };
 

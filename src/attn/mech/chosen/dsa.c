@@ -165,7 +165,7 @@ static void show_selected(Run *r, const ChosenKeys *chosen, int64_t topk)
 
         tensor_i32(&t)[at] = place < chosen->start[at / most + 1] ? chosen->best[place] : -1;
     }
-    view_tensor(r, "selected", VIEW_ORDER, t, "query", "rank");
+    view_order(r, "selected", t, "query", "rank");
 }
 
 /* ---- the run --------------------------------------------------------------------- */
@@ -252,8 +252,8 @@ static DecodeCost dsa_decode(const Run *r, const void *opaque)
 
 static const ViewPromise views[] = {
     VIEW("index_scores", VIEW_SIGNED, "what the indexer gives each key"),
-    VIEW("selected", VIEW_ORDER, "the chosen keys of a query, the best first; -1: there are no "
-         "more"),
+    VIEW("selected", VIEW_ORDER, "the chosen keys of a query, the best first; -1, blank: there are "
+         "no more"),
     VIEW("connectivity", VIEW_PATTERN, "chosen cells"),
     VIEW("weights", VIEW_WEIGHTS, "attention weights"),
     VIEW("position_bias", VIEW_SIGNED, "what the position adds to the scores (with --position)",

@@ -185,7 +185,7 @@ static void show_dropped(Run *r, const Experts *s)
         run_looks_ahead(r, "first choices take an expert's places before second ones");
     run_figure_int(r, "dropped_tokens", tokens);
     run_figure_int(r, "dropped_choices", choices);
-    view_tensor(r, "position", VIEW_ORDER, s->slot, "token", "choice");
+    view_order(r, "position", s->slot, "token", "choice");
     view_tensor(r, "dropped_choices", VIEW_COUNT, s->lost, "token", "choice");
     view_tensor(r, "dropped", VIEW_COUNT, dropped, "", "token");
 }
