@@ -55,11 +55,23 @@ static double mean_tokens(const ReachSummary *r, int depth)
     return (double)r->at[depth].pairs / (double)r->tokens;
 }
 
+/* "99.6 %"; digits enough to tell a share below 1 from all. */
+static const char *percent_of(double share, char text[32])
+{
+    int digits = 4;
+
+    do
+        snprintf(text, 32, "%.*g %%", digits, 100 * share);
+    while (share < 1 && !strcmp(text, "100 %") && ++digits < 16);
+    return text;
+}
+
 static void depth_table(const ReachSummary *r, bool strict, bool exact, TableStyle style, Text *out)
 {
     static const char *const heads[] = { "layers",       "new pairs",   "pairs",      "share",
                                          "least tokens", "mean tokens", "most tokens" };
     Table                    t = { .cols = strict ? 6 : 7 };
+    char                     percent[32];
 
     for (int c = 0; c < 7; c++)
         if (c != 1 || !strict)
@@ -71,7 +83,10 @@ static void depth_table(const ReachSummary *r, bool strict, bool exact, TableSty
         if (!strict)
             table_cell(&t, "%lld", (long long)(at->pairs - (depth ? at[-1].pairs : 0)));
         table_cell(&t, "%lld", (long long)at->pairs);
-        table_cell(&t, exact ? "%.9g" : "%.4g %%", share(r, at->pairs) * (exact ? 1 : 100));
+        if (exact)
+            table_cell(&t, "%.9g", share(r, at->pairs));
+        else
+            table_cell(&t, "%s", percent_of(share(r, at->pairs), percent));
         table_cell(&t, "%lld", (long long)at->least);
         table_cell(&t, exact ? "%.9g" : "%.6g", mean_tokens(r, depth));
         table_cell(&t, "%lld", (long long)at->most);
@@ -89,19 +104,20 @@ static void reach_verdict(const ReachSummary *r, bool strict, bool causal, Text 
 {
     const char *pairs = causal ? "every query is reached by every token up to itself"
                                : "every pair of tokens is connected";
-    double      reached = 100 * share(r, r->at[r->depth].pairs);
+    char        reached[32];
 
+    percent_of(share(r, r->at[r->depth].pairs), reached);
     if (r->full >= 0)
         text_addf(out, "%s after %d layer%s%s\n", pairs, r->full, plural(r->full),
                   strict ? ", by walks of exactly so many" : "");
     else if (r->fixed >= 0)
         text_addf(out,
-                  "never: after %d layer%s nothing changes any more, and %.4g %% of the pairs are "
+                  "never: after %d layer%s nothing changes any more, and %s of the pairs are "
                   "reached\n",
                   r->fixed, plural(r->fixed), reached);
     else
         text_addf(out,
-                  "not within %d layer%s: %.4g %% of the pairs are reached (--layers looks "
+                  "not within %d layer%s: %s of the pairs are reached (--layers looks "
                   "further)\n",
                   r->depth, plural(r->depth), reached);
     if (!strict && r->full < 0 && r->fixed < 0)

@@ -41,6 +41,20 @@ return {
       is(rows(best, "best_mass")[1][i], "~", held)
     end
   end },
+  { "quest",
+    "Query heads that share keys choose by themselves: a step reads what any of them chose",
+    function(is)
+      local pages = 75 -- each with two bounds of 8 numbers of 2 bytes
+      local function keys(heads)
+        local options = { n = 300, d = 8, heads = heads, causal = true,
+          input = "synthetic:normal(kv_heads=1)" }
+        local f = run("quest(page=4,budget=8)", options).figures
+        return (f.step_bytes / 2 - 2 * 8 * pages) / (2 * 8)
+      end
+      is(keys(1), "==", 8)
+      is(keys(4), ">", 8)
+      is(keys(4), "<=", 4 * 8)
+    end },
   { "quest", "No score in the page can be larger", function(is)
     local r = run("quest(page=4,budget=64,scale=1)")
     local bounds, q, k = rows(r, "bounds"), r.input.q:totable()[1], r.input.k:totable()[1]

@@ -256,7 +256,8 @@ const Mechanism mech_quest = {
     .idea = "Two vectors bound all scores of a page of keys, and the query reads only the pages "
             "whose bounds are largest.",
     .price = "The whole cache is still held, and a page with one loose channel is read for "
-             "nothing.",
+             "nothing.  Query heads that share keys choose by themselves: a step reads what any "
+             "of them chose.",
     .teaches = "Page bounds as a staircase above the true scores.  False alarms are pages that one "
                "loose channel lifts.",
     .picture = "weights",
