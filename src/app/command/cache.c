@@ -279,7 +279,7 @@ static void bytes_cell(Table *t, double bytes, bool exact)
     else if (exact)
         table_cell(t, "%.15g", bytes);
     else
-        table_cell(t, "%s", format_bytes(round(bytes), text, sizeof(text)));
+        table_cell(t, "%s", format_exact_bytes(round(bytes), text, sizeof(text)));
 }
 
 static void cost_cells(Table *t, const StackCost *cost, bool exact)
@@ -295,7 +295,7 @@ static void cost_cells(Table *t, const StackCost *cost, bool exact)
     else if (exact)
         table_cell(t, "%.15g", cost->step_flops);
     else
-        table_cell(t, "%s", format_count(cost->step_flops, text, sizeof(text)));
+        table_cell(t, "%s", format_exact_count(cost->step_flops, text, sizeof(text)));
 }
 
 /* A row of each kind of layer, and of all where there are several. */
