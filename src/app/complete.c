@@ -396,6 +396,9 @@ static void stack_layers(Ask *a)
     offer(a, "full", "all keys");
     offer(a, "window(", "the last keys: window(4096), or window(4096,sinks=4)");
     offer(a, "state(", "no keys but sums: state(HEADS,KEYS,VALUES)");
+    for (size_t i = 0; mechanism_at(i); i++)
+        if (mechanism_at(i)->kind_of_layer)
+            offer(a, mechanism_at(i)->id, "with its parameters in brackets");
 }
 
 static void model_curves(Ask *a)

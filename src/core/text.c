@@ -229,18 +229,22 @@ void jsonw_string(Json *j, const char *value)
         text_add(j->out, "null");
 }
 
+#define WHOLE_LAST 9007199254740992.0 /* 2^53: whole numbers below it are exact */
+
 void jsonw_number(Json *j, double value)
 {
-    char text[40];
+    char text[40] = "";
 
     if (!isfinite(value)) {
         jsonw_null(j);
         return;
     }
-    for (int digits = 6; digits <= 17; digits++) {
+    if (value == floor(value) && fabs(value) < WHOLE_LAST) /* "8396800", not "8.3968e+06" */
+        snprintf(text, sizeof(text), "%.0f", value);
+    for (int digits = 6; !*text && digits <= 17; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            break;
+        if (strtod(text, NULL) != value && digits < 17)
+            *text = '\0';
     }
     jsonw_raw(j, text);
 }
@@ -390,38 +394,48 @@ double text_number_at(const char *text, const char **end)
 
 /* ---- numbers for people ------------------------------------------------------- */
 
-static char *format_scaled(double value, double base, const char *const *units, char *text,
-                           size_t size)
+/* fine: three digits below 10, too. */
+static char *format_scaled(double value, double base, const char *const *units, bool fine,
+                           char *text, size_t size)
 {
-    int unit = 0;
+    int unit = 0, digits;
 
     /* Numbers that round to `base` have the next unit, those that round to 100 no decimals. */
     while (fabs(value) >= base - 0.5 && units[unit + 1]) {
         value /= base;
         unit++;
     }
+    digits = !unit || !(fabs(value) < 99.95) ? 0 : fine && fabs(value) < 9.995 ? 2 : 1;
     if (fabs(value) >= 1e9) /* beyond the last unit */
         snprintf(text, size, "%.3g %s", value, units[unit]);
     else
-        snprintf(text, size, unit && fabs(value) < 99.95 ? "%.1f %s" : "%.0f %s", value,
-                 units[unit]);
+        snprintf(text, size, "%.*f %s", digits, value, units[unit]);
     if (!*units[unit] && *text)
         text[strlen(text) - 1] = '\0';
     return text;
 }
 
+static const char *const bytes_units[] = { "B", "KiB", "MiB", "GiB", "TiB", NULL };
+static const char *const count_units[] = { "", "k", "M", "G", "T", "P", NULL };
+
 char *format_bytes(double bytes, char *text, size_t size)
 {
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", NULL };
-
-    return format_scaled(bytes, 1024, units, text, size);
+    return format_scaled(bytes, 1024, bytes_units, false, text, size);
 }
 
 char *format_count(double count, char *text, size_t size)
 {
-    static const char *const units[] = { "", "k", "M", "G", "T", "P", NULL };
+    return format_scaled(count, 1000, count_units, false, text, size);
+}
 
-    return format_scaled(count, 1000, units, text, size);
+char *format_exact_bytes(double bytes, char *text, size_t size)
+{
+    return format_scaled(bytes, 1024, bytes_units, true, text, size);
+}
+
+char *format_exact_count(double count, char *text, size_t size)
+{
+    return format_scaled(count, 1000, count_units, true, text, size);
 }
 
 #define MOST_DIGITS 9 /* of a percentage */

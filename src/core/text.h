@@ -84,6 +84,9 @@ double text_number_at(const char *text, const char **end);
 /* "12.3 M" style: bytes with binary units, counts with decimal ones. */
 char *format_bytes(double bytes, char *text, size_t size);
 char *format_count(double count, char *text, size_t size);
+/* The same in three digits, "1.38 GiB": of numbers that are exact, as closed forms are. */
+char *format_exact_bytes(double bytes, char *text, size_t size);
+char *format_exact_count(double count, char *text, size_t size);
 /* "12.3 %" of 0.123, "0 %", "100 %": three digits, or as many as nearly all needs to be less than
  * all; none from 1000 % on. */
 char *format_percent(double share, char *text, size_t size);

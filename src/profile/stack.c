@@ -84,43 +84,6 @@ static bool add_layer(Reader *r, const StackLayer *layer)
 
 /* ---- states --------------------------------------------------------------------- */
 
-/* What the run costs after n tokens in the layer's sizes; forms read sizes and parameters alone. */
-static DecodeCost state_cost(const Run *run, const StackLayer *layer, int64_t n)
-{
-    Run sized = *run;
-
-    sized.h = sized.q.shape[0] = sized.k.shape[0] = sized.v.shape[0] = layer->heads;
-    sized.n = sized.m = sized.q.shape[1] = sized.k.shape[1] = sized.v.shape[1] = n;
-    sized.d = sized.q.shape[2] = sized.k.shape[2] = layer->keys;
-    sized.e = sized.v.shape[2] = layer->values;
-    return sized.mechanism->decode(&sized, sized.params);
-}
-
-/* False: what its step costs depends on the tokens before it, or it is not known. */
-static bool take_state_cost(const Run *run, StackLayer *layer)
-{
-    DecodeCost one = state_cost(run, layer, 1), many = state_cost(run, layer, 1000);
-
-    layer->state_bytes = one.state_bytes;
-    layer->step_bytes = one.step_bytes;
-    layer->step_flops = one.decode_flops;
-    return one.kv_bytes_per_token <= 0 && one.state_bytes >= many.state_bytes &&
-           one.step_bytes >= many.step_bytes && one.decode_flops >= many.decode_flops;
-}
-
-/* The mechanism's costs, from a run that is made but not executed. */
-static bool find_state_cost(const Mechanism *m, StackLayer *layer)
-{
-    float   numbers[2] = { 0 };
-    Tensor  one = tensor_of(DT_F32, 3, (int64_t[]){ 1, 1, 1 }, numbers);
-    RunSpec spec = { .mechanism = m, .q = one, .k = one, .v = one, .causal = true };
-    Run    *run = m->decode && m->causal ? run_new(&spec) : NULL;
-    bool    ok = run && !run_failed(run) && run->params && take_state_cost(run, layer);
-
-    run_free(run);
-    return ok;
-}
-
 /* The mechanism of the first `length` characters, which are taken if there is one. */
 static const Mechanism *take_name(Reader *r, size_t length)
 {
@@ -149,6 +112,22 @@ static const Mechanism *take_mechanism(Reader *r)
     return times && times < length && r->at[times - 1] == 'x' ? take_name(r, times - 1) : NULL;
 }
 
+/* Of a mechanism: what is wrong, and what layers there are instead. */
+static bool refuse_mechanism(const Reader *r, const char *wrong)
+{
+    Text why = { 0 };
+
+    text_addf(&why, "%s; a pattern that keeps keys is window(KEYS) or window(KEYS,sinks=S), where "
+              "KEYS counts the query's own; latent attention is full with --rank R --rope R; by "
+              "parameters there are ", wrong);
+    for (size_t i = 0, count = 0; mechanism_at(i); i++)
+        if (mechanism_at(i)->kind_of_layer)
+            text_addf(&why, "%s%s", count++ ? ", " : "", mechanism_at(i)->id);
+    refuse(r, text_str(&why));
+    text_free(&why);
+    return false;
+}
+
 static bool read_state(Reader *r, const Mechanism *m, StackLayer *layer)
 {
     int64_t    *sizes[] = { &layer->heads, &layer->keys, &layer->values };
@@ -163,13 +142,71 @@ static bool read_state(Reader *r, const Mechanism *m, StackLayer *layer)
     layer->step_flops = (double)NAN;
     if (m) {
         layer->mechanism = m->id;
-        if (!find_state_cost(m, layer)) {
+        if (!stack_state_find(m, layer)) {
             r->at = start;
-            return refuse(r, "the mechanism holds no state of one size");
+            return refuse_mechanism(r, "the mechanism holds no state of one size");
         }
     }
     return !take(r, "+") || (take(r, "conv") ? read_numbers(r, conv, 2)
                                              : refuse(r, "expected conv(CHANNELS,WIDTH)"));
+}
+
+/* ---- keys that a mechanism keeps -------------------------------------------------- */
+
+/* "(heavy=64,recent=64)"; brackets inside are whole. */
+static bool read_given(Reader *r, StackLayer *layer)
+{
+    const char *start = r->at + 1;
+    int         depth = 1;
+
+    if (!take(r, "("))
+        return true;
+    for (; *r->at && depth; r->at++)
+        depth += (*r->at == '(') - (*r->at == ')');
+    if (depth)
+        return refuse(r, "expected ')'");
+    if (r->at - start > LAYER_GIVEN)
+        return refuse(r, "the parameters of a layer are too long");
+    snprintf(layer->given, LAYER_GIVEN, "%.*s", (int)(r->at - 1 - start), start);
+    return true;
+}
+
+/* "(4": not the parameters of a mechanism, as in "topk(k=8)". */
+static bool gives_sizes(const Reader *r)
+{
+    return r->at[0] == '(' && r->at[1] >= '0' && r->at[1] <= '9';
+}
+
+/* Numbers in the brackets at the reader. */
+static int count_sizes(const Reader *r)
+{
+    int count = 1;
+
+    for (const char *at = r->at; *at && *at != ')'; at++)
+        count += *at == ',';
+    return count;
+}
+
+static bool read_kept(Reader *r, const Mechanism *m, StackLayer *layer)
+{
+    const char *start = r->at;
+    Error       err = ERROR_INIT;
+    StackShape  least = { .heads = 1, .kv_heads = 1, .dim = 1 };
+    StackKept   held, adds;
+    char        text[sizeof(err.text)];
+
+    layer->kind = LAYER_KEPT;
+    layer->mechanism = m->id;
+    snprintf(text, sizeof(text), "its parameters have names, as in %s(%s=8)", m->id, m->size);
+    if (gives_sizes(r))
+        return refuse(r, text);
+    if (!read_given(r, layer))
+        return false;
+    if (stack_kept_find(layer, &least, 1, &held, &adds, &err))
+        return true;
+    r->at = start;
+    snprintf(text, sizeof(text), "%.200s", err.text);
+    return refuse(r, text);
 }
 
 /* ---- layers ------------------------------------------------------------------------ */
@@ -203,16 +240,18 @@ static bool read_sinks(Reader *r, StackLayer *layer)
     do {
         if (!(take(r, "sinks=")    ? read_number(r, &layer->sinks)
               : take(r, "window=") ? read_number(r, &layer->window)
-                                   : refuse(r, "expected sinks=KEYS or window=KEYS")))
+                                   : refuse(r, "expected sinks=KEYS or window=KEYS, as in "
+                                               "streaming-llm(sinks=4,window=60)")))
             return false;
     } while (take(r, ","));
     return take(r, ")") || refuse(r, "expected ',' or ')'");
 }
 
-/* "(4": not the parameters of a mechanism, as in "topk(k=8)". */
-static bool gives_sizes(const Reader *r)
+static bool read_named(Reader *r, const Mechanism *m, StackLayer *layer)
 {
-    return r->at[0] == '(' && r->at[1] >= '0' && r->at[1] <= '9';
+    return gives_sizes(r) && count_sizes(r) == 3
+               ? read_state(r, m, layer)
+               : refuse_mechanism(r, "expected the sizes of a state, NAME(HEADS,KEYS,VALUES)");
 }
 
 static bool read_layer(Reader *r)
@@ -232,16 +271,13 @@ static bool read_layer(Reader *r)
         if (!read_state(r, NULL, &layer))
             return false;
     } else if ((m = take_mechanism(r)) != NULL) {
-        if (!gives_sizes(r))
-            return refuse(r, "expected the sizes of a state, NAME(HEADS,KEYS,VALUES); a pattern "
-                             "that keeps keys is window(KEYS) or window(KEYS,sinks=S), where "
-                             "KEYS counts the query's own; latent attention is full with --rank");
-        if (!read_state(r, m, &layer))
+        if (!(m->kind_of_layer ? read_kept(r, m, &layer) : read_named(r, m, &layer)))
             return false;
     } else {
         return refuse(r, "expected full, window(KEYS), window(KEYS,sinks=S), "
                          "state(HEADS,KEYS,VALUES), a mechanism with a state such as "
-                         "retnet(HEADS,KEYS,VALUES), or '('");
+                         "retnet(HEADS,KEYS,VALUES), one that keeps keys such as "
+                         "h2o(heavy=64,recent=64), or '('");
     }
     return add_layer(r, &layer);
 }
@@ -314,6 +350,8 @@ void stack_layer_text(const StackLayer *layer, Text *out)
         text_add(out, "full");
     else if (layer->kind == LAYER_WINDOW)
         window_text(layer, out);
+    else if (layer->kind == LAYER_KEPT)
+        text_addf(out, *layer->given ? "%s(%s)" : "%s", layer->mechanism, layer->given);
     else
         text_addf(out, "%s(%lld,%lld,%lld)", layer->mechanism ? layer->mechanism : "state",
                   (long long)layer->heads, (long long)layer->keys, (long long)layer->values);
@@ -325,7 +363,8 @@ static bool same_layer(const StackLayer *a, const StackLayer *b)
 {
     return a->kind == b->kind && a->window == b->window && a->sinks == b->sinks &&
            a->heads == b->heads && a->keys == b->keys && a->values == b->values &&
-           a->mechanism == b->mechanism && a->channels == b->channels && a->width == b->width;
+           a->mechanism == b->mechanism && a->channels == b->channels && a->width == b->width &&
+           !strcmp(a->given, b->given);
 }
 
 /* The fewest layers of which the stack is repetitions, the last one perhaps cut short. */
@@ -452,6 +491,18 @@ bool stack_shape_check(const StackShape *s, Error *err)
     return true;
 }
 
+bool stack_check(const Stack *stack, const StackShape *s, Error *err)
+{
+    if (!stack_shape_check(s, err))
+        return false;
+    for (int i = 0; s->rank && i < stack->count; i++)
+        if (stack->layers[i].kind == LAYER_KEPT)
+            return error_set(err, ERR_PARAM, "layers: %s keeps keys and values of heads, but with "
+                             "a rank a layer holds one latent a token; leave one of them out",
+                             stack->layers[i].mechanism);
+    return true;
+}
+
 /* Numbers of a row of the cache, which is one token's: of its keys and, as many, of its values. */
 static int64_t row_numbers(const StackShape *s)
 {
@@ -510,6 +561,21 @@ static StackCost of_state(const StackLayer *layer, const StackShape *s)
                                       2 * (double)layer->channels * (double)layer->width };
 }
 
+/* Which keys the step reads the tokens decide. */
+static StackCost of_kept(const StackLayer *layer, const StackShape *s, int64_t n)
+{
+    double    none = (double)NAN, each = token_bytes(s) / (double)(2 * row_numbers(s));
+    StackCost cost = { .token_bytes = none, .cache_bytes = none, .read_bytes = none,
+                       .step_flops = none };
+    StackKept held, adds;
+
+    if (stack_kept_find(layer, s, n, &held, &adds, NULL)) {
+        cost.cache_bytes = held.numbers * each + held.bytes;
+        cost.token_bytes = adds.numbers * each + adds.bytes;
+    }
+    return cost;
+}
+
 static StackCost layer_cost(const StackLayer *layer, const StackShape *s, int64_t n)
 {
     int64_t   most = layer->window + layer->sinks;
@@ -519,6 +585,8 @@ static StackCost layer_cost(const StackLayer *layer, const StackShape *s, int64_
 
     if (layer->kind == LAYER_STATE)
         return of_state(layer, s);
+    if (layer->kind == LAYER_KEPT)
+        return of_kept(layer, s, n);
     cost.token_bytes = whole ? token_bytes(s) : 0;
     cost.step_flops = keys * key_flops(s);
     cost.read_bytes = cost.cache_bytes;
@@ -546,10 +614,13 @@ StackCost stack_cost(const Stack *stack, const StackShape *shape, int64_t n)
 {
     StackCost sum = { 0 };
 
-    for (int i = 0; i < stack->count; i++) {
+    for (int i = 0, times; i < stack->count; i += times) {
         StackCost one = layer_cost(&stack->layers[i], shape, n);
 
-        add_cost(&sum, &one, 1);
+        for (times = 1; i + times < stack->count; times++)
+            if (!same_layer(&stack->layers[i], &stack->layers[i + times]))
+                break;
+        add_cost(&sum, &one, times);
     }
     return sum;
 }

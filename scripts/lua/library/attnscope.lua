@@ -1286,7 +1286,7 @@ function Sweep:jsonl(path) end
 ---A stack of layers, and the shape that they share.
 ---@class attnscope.CacheOptions
 ---@field model? string a GGUF file, a folder with config.json, or a config.json: its layers and sizes are the defaults of the other options
----@field layers? string full, window(KEYS), window(KEYS,sinks=S), a state such as retnet(HEADS,KEYS,VALUES), or state(..) of a mechanism that is not known; +conv(CHANNELS,WIDTH) adds a short convolution to it; xN repeats a layer or brackets: "(window(4096)x5,full)x8"; KEYS counts the query's own, as sliding_window in a config.json; default: full
+---@field layers? string full, window(KEYS), window(KEYS,sinks=S), a mechanism that keeps keys such as h2o(heavy=64,recent=64), a state such as retnet(HEADS,KEYS,VALUES), or state(..) of a mechanism that is not known; +conv(CHANNELS,WIDTH) adds a short convolution to it; xN repeats a layer or brackets: "(window(4096)x5,full)x8"; KEYS counts the query's own, as sliding_window in a config.json; default: full
 ---@field depth? integer how many layers; the list begins again; default: the model's, or as many as given
 ---@field n? integer tokens, the step's included; default: 1
 ---@field heads? integer heads of queries; default: 1
@@ -1305,8 +1305,8 @@ function Sweep:jsonl(path) end
 ---@field token_bytes? number that one token more adds
 ---@field cache_bytes? number held after n tokens
 ---@field state_bytes? number of them in states, which do not grow with n
----@field read_bytes? number of those held, that a step reads
----@field step_flops? number of a step's scores, softmax and sums of values, or states; absent where a layer is state(..)
+---@field read_bytes? number of those held, that a step reads; absent where the tokens decide it
+---@field step_flops? number of a step's scores, softmax and sums of values, or states; absent there, too, and where a layer is state(..)
 
 ---The module: `local attn = require "attnscope"`; also the global attn.
 ---@class attnscope.attn

@@ -138,7 +138,7 @@ static bool add_typed(CacheRun *r, const char *name, const char *dtype, const St
     snprintf(s->dtype, sizeof(s->dtype), "%s", dtype);
     text_addf(&s->name, "%s%s%s", name, r->dtypes.count > 1 ? " " : "",
               r->dtypes.count > 1 ? dtype : "");
-    return stack_dtype_parse(dtype, &s->shape, err) && stack_shape_check(&s->shape, err) &&
+    return stack_dtype_parse(dtype, &s->shape, err) && stack_check(&s->stack, &s->shape, err) &&
            (text_ok(&s->name) || error_set(err, ERR_NOMEM, "not enough memory for a stack"));
 }
 
@@ -274,10 +274,12 @@ static void bytes_cell(Table *t, double bytes, bool exact)
 {
     char text[32];
 
-    if (exact)
+    if (isnan(bytes))
+        table_cell(t, "n/a");
+    else if (exact)
         table_cell(t, "%.15g", bytes);
     else
-        table_cell(t, "%s", format_bytes(round(bytes), text, sizeof(text)));
+        table_cell(t, "%s", format_exact_bytes(round(bytes), text, sizeof(text)));
 }
 
 static void cost_cells(Table *t, const StackCost *cost, bool exact)
@@ -293,7 +295,7 @@ static void cost_cells(Table *t, const StackCost *cost, bool exact)
     else if (exact)
         table_cell(t, "%.15g", cost->step_flops);
     else
-        table_cell(t, "%s", format_count(cost->step_flops, text, sizeof(text)));
+        table_cell(t, "%s", format_exact_count(cost->step_flops, text, sizeof(text)));
 }
 
 /* A row of each kind of layer, and of all where there are several. */
@@ -347,13 +349,23 @@ static void cache_table(const CacheRun *r, TableStyle style, Text *out)
     table_free(&t);
 }
 
-static bool has_unknown_state(const CacheRun *r)
+static bool has_layer(const CacheRun *r, bool (*is)(const StackLayer *layer))
 {
     for (int i = 0; i < r->count; i++)
         for (int k = 0; k < r->stacks[i]->kind_count; k++)
-            if (isnan(r->stacks[i]->kinds[k].layer.step_flops))
+            if (is(&r->stacks[i]->kinds[k].layer))
                 return true;
     return false;
+}
+
+static bool is_unknown_state(const StackLayer *layer)
+{
+    return isnan(layer->step_flops);
+}
+
+static bool is_kept(const StackLayer *layer)
+{
+    return layer->kind == LAYER_KEPT;
 }
 
 /* "q4 has groups of 32, which 48 numbers of a head are no multiple of"; nothing where they are. */
@@ -393,7 +405,10 @@ static void table_notes(const CacheRun *r, Text *out)
                   "held: bytes after n tokens; states do not grow with n.\n"
                   "reads: bytes that a step reads.\n"
                   "FLOP: of its scores, softmax and sums of values, or of its state.\n");
-    if (has_unknown_state(r))
+    if (has_layer(r, is_kept))
+        text_add(out, "n/a: which keys a step of such a layer reads, its tokens decide;\n"
+                      "run --decode says it for a run.\n");
+    if (has_layer(r, is_unknown_state))
         text_add(out, "n/a: what a step of a state computes depends on its mechanism; name it,\n"
                       "as in retnet(HEADS,KEYS,VALUES).\n");
     if (r->count > 1)

@@ -126,6 +126,8 @@ void compare_heads(Result *const *results, int count, TableStyle style, int room
 /* What one token more costs each of them (Record.step); below a table for people, why a number is
  * missing. */
 void compare_decode(Result *const *results, int count, TableStyle style, int room, Text *out);
+/* Below a table: the sizes of the input. */
+void compare_input(const Input *input, int room, Text *out);
 
 /* ---- compare --vary ------------------------------------------------------ */
 

@@ -476,22 +476,11 @@ static void show_sizes(const Comparison *c, int room, Text *out)
     text_free(&line);
 }
 
-static void show_notes(Session *s, const Comparison *c, int room, Text *out)
+/* What the columns of the table of all results are. */
+static void show_columns(Session *s, const Comparison *c, Text *out)
 {
     const Input *input = session_input(s);
-    Text         line = { 0 };
 
-    text_addf(&line, "input %s: h=%lld", input->name, (long long)input->heads);
-    if (input_kv_heads(input) < input->heads)
-        text_addf(&line, " kv=%lld", (long long)input_kv_heads(input));
-    text_addf(&line, " n=%lld d=%lld.", (long long)input->n, (long long)input->d);
-    text_add(out, "\n");
-    text_add_folded(out, text_str(&line), room, 2);
-    text_free(&line);
-    text_add(out, "time: median, and distance of the quartiles. vs full: above 1 is faster.\n"
-                  "mass: softmax mass of full attention that the allowed cells keep. TV: mean\n"
-                  "total variation of the rows. KL: of them from full attention's, nats.\n"
-                  "n/a: not measured, or without meaning here.\n");
     if (c->crossover)
         text_addf(out,
                   "faster from n: measured on N(0,1) inputs up to n=%d, in at most %d s for each;\n"
@@ -502,6 +491,10 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
                       "device's clock [events]. kernels ms [activity]. host: share of gpu ms in\n"
                       "which neither kernel nor copy ran: loops, launches, waits. hw FLOP, DRAM:\n"
                       "[counters]. GPU mem: most that was taken from the device at once.\n");
+    if (over_seeds(c))
+        text_addf(out, "[seeds]: mean and [least, most] over %d seeds from %llu on.\n",
+                  c->results[c->count - 1]->request.seeds,
+                  (unsigned long long)c->results[c->count - 1]->request.seed);
     if (c->head >= 0)
         text_addf(out,
                   "mass, output err, TV, KL: of head %lld alone (--head); time, FLOP, arena,\n"
@@ -510,15 +503,27 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
         text_addf(out,
                   "mass, output err, TV, KL: over all %lld heads; --head H: of one; --per-head:\n"
                   "of each.\n", (long long)input->heads);
-    if (c->results[0]->request.quality_rows)
+}
+
+/* Of the table of all results, unless that is left out for the others. */
+static void show_notes(Session *s, const Comparison *c, bool all, int room, Text *out)
+{
+    compare_input(session_input(s), room, out);
+    if (all)
+        text_add(out, "time: median, and distance of the quartiles. ");
+    if (all || c->decode)
+        text_addf(out, "vs %s: above 1 is faster.\n", all ? "full" : "first");
+    if (all || c->per_head)
+        text_add(out, "mass: softmax mass of full attention that the allowed cells keep. TV: mean\n"
+                      "total variation of the rows. KL: of them from full attention's, nats.\n");
+    text_add(out, "n/a: not measured, or without meaning here.\n");
+    if (all)
+        show_columns(s, c, out);
+    if ((all || c->per_head) && c->results[0]->request.quality_rows)
         text_addf(out,
                   "quality: of %lld rows of each head, drawn from seed %llu; +-: 95 %% interval.\n",
                   (long long)c->results[0]->request.quality_rows,
                   (unsigned long long)c->results[0]->request.seed);
-    if (over_seeds(c))
-        text_addf(out, "[seeds]: mean and [least, most] over %d seeds from %llu on.\n",
-                  c->results[c->count - 1]->request.seeds,
-                  (unsigned long long)c->results[c->count - 1]->request.seed);
     for (int i = 0; i < c->count; i++)
         if (c->results[i]->record.status != RECORD_OK)
             text_addf(out, "%s: %s: %s\n", c->results[i]->request.mechanism,
@@ -555,6 +560,7 @@ static bool compare_csv(const Comparison *c, Text *out, Error *err)
 static void compare_table(Session *s, const Call *call, const Comparison *c, Text *out)
 {
     TableStyle style = call_style(call);
+    bool       all = style == TABLE_TEXT || !(c->per_head || c->decode);
     Table      t = { .room = call_room(call),
                      .cols = COLUMNS + c->crossover + (on_device(c) ? DEVICE_COLUMNS : 0) +
                              (over_seeds(c) ? SEED_COLUMNS : 0) };
@@ -569,7 +575,7 @@ static void compare_table(Session *s, const Call *call, const Comparison *c, Tex
         table_cell(&t, "%s", seed_heads[i]);
     for (int i = 0; i < c->count; i++)
         result_row(c, i, &t);
-    if (style == TABLE_TEXT || !(c->per_head || c->decode))
+    if (all)
         table_write(&t, style, out);
     table_free(&t);
     if (style == TABLE_TEXT && (c->per_head || c->decode))
@@ -579,7 +585,7 @@ static void compare_table(Session *s, const Call *call, const Comparison *c, Tex
     if (c->per_head)
         compare_heads(c->results, c->count, style, call_room(call), out);
     if (style != TABLE_CSV)
-        show_notes(s, c, style == TABLE_TEXT ? call_room(call) : 0, out);
+        show_notes(s, c, all, style == TABLE_TEXT ? call_room(call) : 0, out);
 }
 
 static void crossover_json(const Crossover *c, Json *json)

@@ -135,7 +135,8 @@ static void bytes_cell(Table *t, Number bytes, TableStyle style)
     if (style == TABLE_CSV)
         table_number(t, bytes, 15);
     else
-        table_cell(t, "%s", format_size(bytes, text, sizeof(text)));
+        table_cell(t, "%s", bytes.valid ? format_exact_bytes(bytes.value, text, sizeof(text))
+                                        : "n/a");
 }
 
 static void step_flops_cell(Table *t, Number flops, TableStyle style)
@@ -145,7 +146,7 @@ static void step_flops_cell(Table *t, Number flops, TableStyle style)
     if (style == TABLE_CSV || !flops.valid)
         table_number(t, flops, 15);
     else
-        table_cell(t, "%s", format_count(flops.value, text, sizeof(text)));
+        table_cell(t, "%s", format_exact_count(flops.value, text, sizeof(text)));
 }
 
 static void step_time_cell(Table *t, const StepRecord *step, TableStyle style)
@@ -207,11 +208,13 @@ void compare_decode(Result *const *results, int count, TableStyle style, int roo
         step_row(results[i], &results[0]->record.step, style, &t);
     table_write(&t, style, out);
     table_free(&t);
-    if (style == TABLE_TEXT)
+    if (style == TABLE_MARKDOWN)
+        text_add(out, "\n");
+    if (style != TABLE_CSV)
         text_add(out, "cache: bytes after the run's tokens; then what each further token adds,\n"
                       "and what a step reads of it. step ms: the last query alone, without what a\n"
                       "decoder keeps (*: made again), or one of all tokens by form=recurrent.\n");
-    for (int i = 0; i < count && style == TABLE_TEXT; i++) {
+    for (int i = 0; i < count && style != TABLE_CSV; i++) {
         const StepRecord *step = &results[i]->record.step;
 
         if (results[i]->record.status != RECORD_OK)
@@ -221,4 +224,17 @@ void compare_decode(Result *const *results, int count, TableStyle style, int roo
         if (*step->time_lacks && strcmp(step->lacks, step->time_lacks) != 0)
             missing_line(results[i], "step ms", step->time_lacks, room, out);
     }
+}
+
+void compare_input(const Input *input, int room, Text *out)
+{
+    Text line = { 0 };
+
+    text_addf(&line, "input %s: h=%lld", input->name, (long long)input->heads);
+    if (input_kv_heads(input) < input->heads)
+        text_addf(&line, " kv=%lld", (long long)input_kv_heads(input));
+    text_addf(&line, " n=%lld d=%lld.", (long long)input->n, (long long)input->d);
+    text_add(out, "\n");
+    text_add_folded(out, text_str(&line), room, 2);
+    text_free(&line);
 }

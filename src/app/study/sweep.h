@@ -73,6 +73,7 @@ typedef struct SweepSpec {
     char        *against;       /* owned; path of another program that runs each point too; NULL */
     char         against_id[9]; /* of its content */
     char        *path; /* owned; of the JSON Lines; NULL: none is written */
+    const char  *asked; /* the file of -o, which path stands beside; NULL: none */
 } SweepSpec;
 
 void sweep_spec_free(SweepSpec *spec);

@@ -424,6 +424,17 @@ static bool parse_mechanism(Planner *p, const char *text, Request *r)
            request_example(p->session, r, m, p->err);
 }
 
+/* Values in the brackets of a mechanism, which is one: no point of it would run. */
+static bool own_values_bind(Planner *p, const char *text, const Request *r)
+{
+    Error err = ERROR_INIT;
+
+    for (int i = 0; i < p->own; i++)
+        if (!value_binds(r, r->given.items[i].name, &err))
+            return error_set(p->err, ERR_PARAM, "-m %.200s: %s", text, err.text);
+    return true;
+}
+
 static bool plan_mechanism(Planner *p, const char *text, uint64_t seed)
 {
     Request r = REQUEST_INIT;
@@ -438,7 +449,7 @@ static bool plan_mechanism(Planner *p, const char *text, uint64_t seed)
     if (ok && r.above)
         ok = error_set(p->err, ERR_USAGE, "%s: a sweep takes single mechanisms", text);
     ok = ok && mechanism_check_names(mechanism_find(r.mechanism), &r.given, p->err) &&
-         add_parameters(p, &r, 0, "");
+         own_values_bind(p, text, &r) && add_parameters(p, &r, 0, "");
     request_free(&r);
     return ok;
 }

@@ -294,6 +294,18 @@ static bool cut_torn(SweepRun *s, Error *err)
     return ftruncate(j->file, (off_t)s->rows->whole_bytes) == 0 || file_error(j, "cut", err);
 }
 
+/* A table or a chart was asked for: the file of its records was never named. */
+static bool there_already(const SweepRun *s, Error *err)
+{
+    const char *path = s->journal.path, *asked = s->spec->asked;
+
+    if (!asked || s->spec->shards > 1 || !strcmp(asked, path))
+        return error_set(err, ERR_USAGE,
+                         "%s is there already: --resume goes on with it, or remove it", path);
+    return error_set(err, ERR_USAGE, "%s is there already, where the records of %s are kept: "
+                     "--resume goes on with them; or give another -o, or remove both", path, asked);
+}
+
 /* Reads the file's records and cuts off a torn line. */
 static bool read_before(SweepRun *s, Error *err)
 {
@@ -303,8 +315,7 @@ static bool read_before(SweepRun *s, Error *err)
     if (size <= 0)
         return size == 0 || file_error(j, "read", err);
     if (!s->spec->resume)
-        return error_set(err, ERR_USAGE,
-                         "%s is there already: --resume goes on with it, or remove it", j->path);
+        return there_already(s, err);
     if (!results_read(j->path, 0, s->rows, err))
         return false;
     s->outcome->torn = s->rows->torn;

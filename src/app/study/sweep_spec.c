@@ -258,6 +258,7 @@ static bool take_path(const Call *call, SweepSpec *out, Error *err)
                          "-o %s: expected a name ending in .jsonl, .csv, .md, or .png, .svg or "
                          ".pdf (the exponents)",
                          path);
+    out->asked = path;
     stem = (size_t)(strrchr(path, '.') - path);
     if ((out->shards > 1
              ? asprintf(&out->path, "%.*s.%dof%d.jsonl", (int)stem, path, out->shard, out->shards)

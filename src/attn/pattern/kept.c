@@ -94,10 +94,11 @@ static Reach reach_of_rule(const Pattern *p, int64_t j)
 {
     switch (p->rule) {
     case RULE_NONE: return never;
-    case RULE_BAND: return p->a > 0 ? never : (Reach){ -p->a / p->c * p->c, p->c, 0 };
+    case RULE_BAND:
+        return p->far < 0 ? never : (Reach){ p->far / p->apart * p->apart, p->apart, 0 };
     case RULE_SPAN: return (Reach){ p->span - 1, 1, 0 };
-    case RULE_STRIDE: return (Reach){ FOREVER, p->a, 0 };
-    case RULE_LOG: return (Reach){ FOREVER, 1, p->a };
+    case RULE_STRIDE: return (Reach){ FOREVER, p->apart, 0 };
+    case RULE_LOG: return (Reach){ FOREVER, 1, p->far };
     case RULE_COLUMNS: return in_columns(p, j) ? forever : never;
     case RULE_PERIOD: return in_period(p, j) ? forever : never;
     case RULE_ROWS: return j < p->b ? (Reach){ p->b - 1 - j, 1, 0 } : never;
@@ -121,8 +122,9 @@ static Reach reach_of_tile(const Pattern *p, int64_t j, bool outside)
 {
     Reach x = reach_of(p->x, j / p->a, outside);
 
-    return x.far == NEVER || x.far == FOREVER ? (Reach){ x.far, 1, 0 }
-                                              : (Reach){ (x.far + 1) * p->a - 1, 1, 0 };
+    if (x.far >= FOREVER / p->a - 1) /* or as good as for ever */
+        return forever;
+    return x.far == NEVER ? never : (Reach){ (x.far + 1) * p->a - 1, 1, 0 };
 }
 
 static Reach reach_of_heads(const Pattern *p, int64_t j, bool outside)
@@ -205,16 +207,4 @@ double pattern_kept_share(const Pattern *p)
     for (int64_t j = from; j < from + period; j++)
         kept += reach_of(p, j, false).far == FOREVER;
     return (double)kept / (double)period;
-}
-
-int64_t pattern_span(const Pattern *p)
-{
-    int64_t span = 0, keys = same_for_all(p) ? 1 : p->shape.m;
-
-    for (int64_t j = 0; j < keys; j++) {
-        int64_t far = reach_of(p, j, false).far;
-
-        span = far == FOREVER ? span : max_i64(span, far + 1);
-    }
-    return span;
 }

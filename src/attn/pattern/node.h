@@ -67,7 +67,8 @@ struct Pattern {
     PatternShape   shape;
     bool           per_head;
     uint8_t        bits;
-    int64_t        span; /* of RULE_SPAN */
+    int64_t        span; /* of RULE_SPAN; this and the next two whatever the shape is */
+    int64_t        far, apart; /* of RULE_BAND, RULE_STRIDE, RULE_LOG: farthest key behind, step */
     int64_t        a, b, c, d, e, f; /* parameters of the row function */
     const Pattern *x, *y;            /* operands */
     Pattern *const *parts;           /* by_head */

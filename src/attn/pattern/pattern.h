@@ -72,8 +72,6 @@ uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool 
 int64_t pattern_kept(const Pattern *p, int64_t n);
 /* Of these, the share of each further key that is kept for ever. */
 double pattern_kept_share(const Pattern *p);
-/* Keys from the farthest one that a row sees behind it up to its own, those kept for ever apart. */
-int64_t pattern_span(const Pattern *p);
 
 /* Exact number of allowed cells summed over heads; -1: out of memory. */
 int64_t pattern_count(const Pattern *p);

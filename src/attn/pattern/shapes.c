@@ -16,6 +16,8 @@ static int64_t shapes_ceil_div(int64_t a, int64_t b)
     return -floor_div(-a, b);
 }
 
+#define FARTHEST (INT64_MAX / 4) /* no sequence is as long */
+
 /* Clamps a reach to the size of the sequence, so that sums stay in range. */
 static int64_t clamp_reach(int64_t value, PatternShape s)
 {
@@ -24,10 +26,26 @@ static int64_t clamp_reach(int64_t value, PatternShape s)
     return value > most ? most : value < -most ? -most : value;
 }
 
+/* Keys of so many blocks, or pixels of lines. */
+static int64_t keys_of(int64_t count, int64_t each)
+{
+    return count <= FARTHEST / each ? count * each : FARTHEST;
+}
+
 static Pattern *pattern_of_span(Pattern *p, int64_t span)
 {
     p->span = span;
     return pattern_ruled(p, RULE_SPAN);
+}
+
+/* What its rule says, whatever the shape is. */
+static Pattern *pattern_reaching(Pattern *p, int64_t far, int64_t apart)
+{
+    if (p) {
+        p->far = far;
+        p->apart = apart;
+    }
+    return p;
 }
 
 static Pattern *node_with(Arena *arena, PatternShape s, PatternRowFn row, uint8_t bits, int64_t a,
@@ -103,8 +121,10 @@ static void row_band(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 Pattern *pattern_band(Arena *a, PatternShape s, int64_t lo, int64_t hi, int64_t step,
                       uint8_t bits)
 {
-    return pattern_ruled(node_with(a, s, row_band, bits, clamp_reach(lo, s), clamp_reach(hi, s),
-                                   clamp_reach(step, s)), RULE_BAND);
+    Pattern *p = node_with(a, s, row_band, bits, clamp_reach(lo, s), clamp_reach(hi, s),
+                           clamp_reach(step, s));
+
+    return pattern_ruled(pattern_reaching(p, -lo, step), RULE_BAND);
 }
 
 static void row_distances(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -152,15 +172,15 @@ Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_
 {
     Pattern *p = node_with(a, s, row_local, COMPONENT_BLOCK, clamp_reach(b, s),
                            clamp_reach(left, s), clamp_reach(right, s));
+    int64_t  span = b < FARTHEST && left < FARTHEST ? b + left : FARTHEST;
 
-    return p ? pattern_repeats(pattern_of_span(p, p->a + p->b), REPEATS_BLOCK) : NULL;
+    return p ? pattern_repeats(pattern_of_span(p, span), REPEATS_BLOCK) : NULL;
 }
+
 
 Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_t ahead)
 {
-    int64_t size = clamp_reach(b, s);
-
-    return pattern_local(a, s, size, clamp_reach(back, s) * size, clamp_reach(ahead, s) * size);
+    return pattern_local(a, s, b, keys_of(back, b), keys_of(ahead, b));
 }
 
 static int64_t shapes_share_of(const Pattern *p, int64_t i)
@@ -220,8 +240,9 @@ static void row_stride(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_stride(Arena *a, PatternShape s, int64_t step)
 {
-    return pattern_ruled(node_with(a, s, row_stride, COMPONENT_STRIDED, clamp_reach(step, s), 0, 0),
-                         RULE_STRIDE);
+    Pattern *p = node_with(a, s, row_stride, COMPONENT_STRIDED, clamp_reach(step, s), 0, 0);
+
+    return pattern_ruled(pattern_reaching(p, 0, step), RULE_STRIDE);
 }
 
 /* c columns in every stride: c strided runs or one interval per period,
@@ -317,7 +338,7 @@ Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart)
     int64_t  repeat = restart < max_i64(s.n, s.m) ? restart : 0; /* else no room to repeat */
     Pattern *p = node_with(a, s, row_log, COMPONENT_STRIDED, clamp_reach(local, s), repeat, 0);
 
-    return pattern_ruled(p, restart > 0 ? RULE_UNKNOWN : RULE_LOG);
+    return pattern_ruled(pattern_reaching(p, local, 1), restart > 0 ? RULE_UNKNOWN : RULE_LOG);
 }
 
 /* ---- flags: rows and columns ------------------------------------------------ */
@@ -470,7 +491,7 @@ static void row_image(const Pattern *p, int64_t head, int64_t i, PatternRow *row
 /* The farthest pixel is so many rows above, and so many columns to the left. */
 static int64_t span_of_lines(int64_t width, int64_t rows, int64_t columns)
 {
-    return rows * width + min_i64(columns, width - 1) + 1;
+    return keys_of(rows, width) + min_i64(columns, width - 1) + 1;
 }
 
 Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq,
@@ -483,7 +504,7 @@ Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int6
         p->d = clamp_reach(hm, s);
         p->e = clamp_reach(wm, s);
         p->f = clamp_reach(below, s);
-        pattern_of_span(p, span_of_lines(width, p->b - 1 + p->d, p->c - 1 + p->e));
+        pattern_of_span(p, span_of_lines(width, hq - 1 + hm, wq - 1 + wm));
     }
     return p;
 }
@@ -570,7 +591,7 @@ Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int
     Pattern *p = node_with(a, s, row_grid, bits, width, shapes_at_most(rows, s),
                            shapes_at_most(cols, s));
 
-    return p ? pattern_of_span(p, span_of_lines(width, p->b, p->c)) : NULL;
+    return p ? pattern_of_span(p, span_of_lines(width, rows, cols)) : NULL;
 }
 
 /* Each query sees as far as its own span: one or two runs a row. */

@@ -278,8 +278,7 @@ DecodeCost decode_around(const Run *r, const void *params)
 double decode_held(const Run *r, int64_t n)
 {
     Run  other = run_of_tokens(r, n);
-    double span = r->last.rule ? (double)pattern_span(r->last.rule) : r->last.span;
-    bool   cut = span >= (double)r->m;
+    bool cut = !r->last.rule && r->last.span >= (double)r->m;
     bool grid = r->mechanism->on_grid ||
                 (r->spec.given && assignments_find(r->spec.given, "grid"));
 

@@ -75,8 +75,9 @@ DecodeCost decode_kept(const Run *r, const void *params, double numbers);
 /* Of layers around another mechanism: the step is that one's.  A Mechanism.decode. */
 DecodeCost decode_around(const Run *r, const void *params);
 
-/* Bytes that are held after n tokens, by the closed form; NaN: not known.  A rule that reaches past
- * the run's first key was cut there, so nothing is known of more tokens than the run has. */
+/* Bytes that are held after n tokens, by the closed form; NaN: not known.  A span without a rule
+ * that reaches past the run's first key was cut there, so nothing is known of more tokens than the
+ * run has. */
 double decode_held(const Run *r, int64_t n);
 
 /* The figures state_bytes, kv_bytes_per_token, step_bytes and decode_flops of a causal run whose

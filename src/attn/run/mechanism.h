@@ -141,6 +141,8 @@ typedef struct Mechanism {
     const char *no_causal;  /* the reason when it does not */
     bool        cross;      /* m may differ from n */
     QueriesAtEnd at_end;    /* how it takes few queries of a causal run */
+    bool        kind_of_layer; /* what .decode says is held reads sizes and whole parameters alone,
+                                  no last row: a kind of layer of cache --layers */
     const char *no_at_end;  /* why not, or why one query alone does not do; NULL: none is known */
     bool        needs_x;    /* reads the layer input x instead of q, k, v */
     bool        or_x;       /* reads x where q, k or v are missing, or its parameters ask for x */

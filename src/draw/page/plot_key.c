@@ -10,7 +10,6 @@
 
 #include "draw/page/sheet.h"
 
-#define KEY_LINES 6
 #define KEY_SIGN 2.2 /* width of a series' sign, in font sizes */
 #define FLAG_ROW 1.4 /* height of the row of names or numbers, in font sizes */
 
@@ -289,7 +288,7 @@ static int key_name(const Sheet *sheet, const KeyEntry *entry, double room, cons
     return lines.count > 0 ? lines.count : 1;
 }
 
-/* Number of lines of the key; drawn from y on if pens is not NULL. */
+/* Number of lines of the key, which names each curve; drawn from y on if pens is not NULL. */
 static int key_lines(const Sheet *sheet, const KeyEntry *entries, int count, int panel,
                      const Pens *pens, int y)
 {
@@ -303,8 +302,6 @@ static int key_lines(const Sheet *sheet, const KeyEntry *entries, int count, int
         double wide = key_width(sheet, &entries[k]);
 
         if (x > 0 && x + wide > area.w) {
-            if (lines >= KEY_LINES)
-                return lines + own - 1;
             lines += own;
             x = 0;
         }

@@ -379,7 +379,7 @@ uint8_t plot_colour_256(int series)
 
 char plot_letter(int series)
 {
-    static const char letters[] = "ox+*#@%&";
+    static const char letters[] = "ox+*#@%&ABCDEFGHIJKLMNPQRSTUVWYZ"; /* O and X are like o, x */
 
     return letters[series % (int)(sizeof(letters) - 1)];
 }

@@ -8,9 +8,12 @@
 #include "draw/text/field.h"
 #include "draw/text/unicode.h"
 
-#define LEGEND_LINES 2 /* of curves, which need the room more */
+#define LEGEND_LINES 2 /* in any height; more take a share of it */
+#define LEGEND_SHARE 3
 #define LEGEND_LINES_ROWS 4
+#define USUAL_LINES 20 /* of a plot of curves with few names */
 #define FIELD_LEAST 3 /* lines that are left to the curves */
+#define CURVES_LEAST 8 /* lines of curves with their axes, below a legend */
 #define DRAWN_MOST  6 /* drawings, the last with the key as it is then */
 #define FEW_POINTS   24 /* up to which each has its letter */
 
@@ -286,30 +289,47 @@ static int legend_flows(const Plot *plot, PlotCells *c, int top, int most, bool 
     return line + 1;
 }
 
-/* Names cut to columns of one width, so that no letter lacks one. */
+/* Names cut to columns of one width, so that no letter lacks one; where they have no room, the last
+ * place says how many lack it: "+3". */
 static void legend_columns(const Plot *plot, PlotCells *c, int top, int lines, bool utf8)
 {
-    int count = plot_named(plot), each = (count + lines - 1) / lines, width, at = 0;
+    int  count = plot_named(plot), each = (count + lines - 1) / lines, width, at = 0;
+    int  most = c->width / ENTRY_LEAST, shown;
+    char rest[16];
 
-    width = c->width / each > ENTRY_LEAST ? c->width / each : ENTRY_LEAST;
-    for (int k = 0; k < plot->count; k++) {
+    each = each < most ? each : most;
+    width = c->width / each;
+    shown = count <= each * lines ? count : each * lines - 1;
+    for (int k = 0; k < plot->count && at < shown; k++) {
         const PlotSeries *s = &plot->series[k];
         int               x = at % each * width, y = top + at / each;
 
         if (s->guide)
             continue;
-        if (x + ENTRY_LEAST <= c->width) {
-            cells_put(c, y, x, (uint32_t)plot_letter(s->hue), s->hue);
-            cells_cut(c, y, x + 2, width - 3, s->name, PLOT_INK_TEXT, utf8);
-        }
+        cells_put(c, y, x, (uint32_t)plot_letter(s->hue), s->hue);
+        cells_cut(c, y, x + 2, width - 3, s->name, PLOT_INK_TEXT, utf8);
         at++;
     }
+    snprintf(rest, sizeof(rest), "+%d", count - shown);
+    if (shown < count)
+        cells_text(c, top + at / each, at % each * width, width, rest, PLOT_INK_TEXT, utf8);
+}
+
+/* Lines that names take at most, of a plot of so many. */
+static int legend_most(const Plot *plot, int height)
+{
+    int share = height / LEGEND_SHARE, left = height - CURVES_LEAST;
+
+    if (plot->rows)
+        return LEGEND_LINES_ROWS;
+    share = share < left ? share : left;
+    return share > LEGEND_LINES ? share : LEGEND_LINES;
 }
 
 /* Returns the number of lines; `draw` draws them. */
 static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
 {
-    int most = plot->rows ? LEGEND_LINES_ROWS : LEGEND_LINES, lines;
+    int most = legend_most(plot, c->height), lines;
 
     if (plot_named(plot) < 2)
         return 0;
@@ -321,10 +341,10 @@ static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
     return lines ? lines : most;
 }
 
-/* Lines that the names of the series take. */
+/* Lines that the whole names of the series take in any height. */
 static int cells_legend_lines(const Plot *plot, int width)
 {
-    PlotCells c = { .width = width };
+    PlotCells c = { .width = width, .height = LEGEND_SHARE * PLOT_SERIES_MOST };
 
     return legend(plot, &c, 0, false, false);
 }
@@ -438,7 +458,7 @@ bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *o
         above = out->height >= above + 5 ? above : 0;
         cells_rows(&f, above);
     } else {
-        above = out->height >= above + 8 ? above + 1 : out->height >= 7 ? 1 : 0;
+        above = out->height >= above + CURVES_LEAST ? above + 1 : out->height >= 7 ? 1 : 0;
         put_curves(&f, above);
     }
     if (above > !plot->rows)
@@ -465,7 +485,12 @@ static int lines_of(const Plot *plot)
 
 int plot_cells_lines(const Plot *plot, int width)
 {
-    return plot->row_count * lines_of(plot) + 3 + cells_legend_lines(plot, width);
+    int names = cells_legend_lines(plot, width), own = USUAL_LINES - LEGEND_LINES + names;
+
+    if (plot->rows)
+        return plot->row_count * lines_of(plot) + 3 + names;
+    own = own > USUAL_LINES ? own : USUAL_LINES;
+    return own > LEGEND_SHARE * names ? own : LEGEND_SHARE * names;
 }
 
 /* ---- one line --------------------------------------------------------------- */

@@ -20,7 +20,8 @@ typedef struct PlotCells {
     PlotCell *cells; /* owned; height * width */
 } PlotCells;
 
-/* Lines that a plot with rows takes: more stay empty, in fewer the last rows are missing. */
+/* Lines that a plot takes with whole names of its curves: in fewer, names are cut or, of a plot
+ * with rows, the last rows are missing. */
 int plot_cells_lines(const Plot *plot, int width);
 /* The settled plot in width x height characters (at least 12 x 4).  Free with
  * plot_cells_free. */

@@ -115,7 +115,6 @@ void pen_end(Pen *pen)
 
 /* ---- a panel that is a plot --------------------------------------------------- */
 
-#define USUAL_LINES 16
 
 static void draw_plot_cells(const PlotCells *cells, int colours, Block *out)
 {
@@ -152,7 +151,7 @@ static void text_plot(const Panel *panel, const Plot *plot, int width, int lines
         line_add(block_line(out), title->count ? title->text[k] : "");
     while (out->count < title_lines && !out->failed)
         block_line(out);
-    height = lines ? lines + 1 : plot->rows ? plot_cells_lines(plot, width) : USUAL_LINES + 4;
+    height = lines ? lines + 1 : plot_cells_lines(plot, width);
     if (!plot_cells(plot, width, height, options->utf8, &cells, &err)) {
         out->failed = true;
         return;

@@ -74,13 +74,16 @@ int attn_cache(lua_State *L)
     depth = option_integer(L, 1, "depth", model ? model->depth : stack->count, 1, STACK_LAYERS);
     if (!stack_repeat(stack, depth, &err))
         return luaL_error(L, "%s", err.text);
+    if (!stack_check(stack, &shape, &err))
+        return luaL_error(L, "%s", err.text);
     cost = stack_cost(stack, &shape, n);
     lua_newtable(L);
     field_integer(L, "layers", stack->count);
     field_number(L, "token_bytes", cost.token_bytes);
     field_number(L, "cache_bytes", cost.cache_bytes);
     field_number(L, "state_bytes", cost.state_bytes);
-    field_number(L, "read_bytes", cost.read_bytes);
+    if (!isnan(cost.read_bytes))
+        field_number(L, "read_bytes", cost.read_bytes);
     if (!isnan(cost.step_flops))
         field_number(L, "step_flops", cost.step_flops);
     return 1;
@@ -91,7 +94,8 @@ static const Member cache_option_members[] = {
           "a GGUF file, a folder with config.json, or a config.json: its layers and sizes are the "
           "defaults of the other options"),
     FIELD("layers", "string",
-          "full, window(KEYS), window(KEYS,sinks=S), a state such as retnet(HEADS,KEYS,VALUES), or "
+          "full, window(KEYS), window(KEYS,sinks=S), a mechanism that keeps keys such as "
+          "h2o(heavy=64,recent=64), a state such as retnet(HEADS,KEYS,VALUES), or "
           "state(..) of a mechanism that is not known; +conv(CHANNELS,WIDTH) adds a short "
           "convolution to it; xN "
           "repeats a layer or brackets: \"(window(4096)x5,full)x8\"; KEYS counts the query's own, "
@@ -121,10 +125,11 @@ static const Member cache_members[] = {
     FIELD("token_bytes", "number", "that one token more adds"),
     FIELD("cache_bytes", "number", "held after n tokens"),
     FIELD("state_bytes", "number", "of them in states, which do not grow with n"),
-    FIELD("read_bytes", "number", "of those held, that a step reads"),
+    FIELD("read_bytes", "number",
+          "of those held, that a step reads; absent where the tokens decide it"),
     FIELD("step_flops", "number",
-          "of a step's scores, softmax and sums of values, or states; absent where a layer is "
-          "state(..)"),
+          "of a step's scores, softmax and sums of values, or states; absent there, too, and where "
+          "a layer is state(..)"),
     MEMBER_END,
 };
 const Class class_cache = { .name = "Cache",

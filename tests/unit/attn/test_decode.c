@@ -344,6 +344,58 @@ TEST(a_bounded_cache_holds_what_is_read_and_no_more)
     }
 }
 
+/* Rules that reach about as far as the run, or farther: how long that is changes nothing. */
+static const char *const far_rules[][2] = {
+    { "window", "window=" },
+    { "dilated", "dilation=7,window=" },
+    { "dilated", "dilation=[1,40],window=" },
+    { "cascade", "cardinal=2,layer=1,base_window=" },
+    { "block-local", "block=" },
+    { "block-local", "block=40,back=" },
+    { "sparse-strided", "heads=local,stride=" },
+    { "sparse-strided", "stride=" },
+    { "sparse-fixed", "summary=2,stride=" },
+    { "image-local-1d", "query_block=50,memory=" },
+    { "image-local-1d", "memory=5,query_block=" },
+    { "logsparse", "local=2,restart_mode=blocks,restart=" },
+    { "longformer", "global=2,window=" },
+    { "star", "window=" },
+    { "bigbird", "random=0,window=3,global=0,block=" },
+    { "pattern", "expr='window(5)+chunk" },
+    { "pattern", "expr='stride(60)&window" },
+    { "pattern", "expr='tile(60,window(3))&window" },
+};
+
+static void long_runs_hold(const char *id, const char *params)
+{
+    Fixture few = fixture_new(TOKENS), many = fixture_new(4 * TOKENS);
+    Run    *r = fixture_run(&few, id, params, true), *whole;
+    double  said = decode_held(r, 4 * TOKENS), held;
+
+    whole = fixture_run(&many, id, params, true);
+    held = figure_of(whole, "state_bytes");
+    CHECK(said >= held && said <= held, "%s(%s): %g bytes, a run of as many tokens holds %g", id,
+          params, said, held);
+    fixture_free(&few);
+    fixture_free(&many);
+}
+
+TEST(a_short_run_knows_what_long_ones_hold)
+{
+    static const int sizes[] = { TOKENS - 1, TOKENS, TOKENS + 1, 2 * TOKENS - 1, 2 * TOKENS + 1,
+                                 2 * TOKENS + 2, 3 * TOKENS + 5, 5 * TOKENS, 1000000 };
+
+    for (size_t c = 0; c < sizeof(far_rules) / sizeof(*far_rules); c++)
+        for (size_t k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
+            const char *rule = far_rules[c][1];
+            char        params[96];
+
+            snprintf(params, sizeof(params), rule[strlen(rule) - 1] == '=' ? "%s%d" : "%s(%d)'",
+                     rule, sizes[k]);
+            long_runs_hold(far_rules[c][0], params);
+        }
+}
+
 /* ---- keys that the content chooses ---------------------------------------------- */
 
 /* Cells of the last row of a view, summed over heads. */

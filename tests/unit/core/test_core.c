@@ -471,6 +471,26 @@ TEST(a_pool_that_cannot_start_leaves_no_thread)
 
 #endif
 
+/* A reader of JSON takes 8.3968e+06 for a real, 8396800 for a whole number. */
+TEST(whole_numbers_of_json_are_whole)
+{
+    Text text = { 0 };
+    Json j = jsonw_to(&text);
+
+    jsonw_open(&j, '[');
+    jsonw_number(&j, 8396800);
+    jsonw_number(&j, -17179869184.0);
+    jsonw_number(&j, 1e15);
+    jsonw_number(&j, 1e300);
+    jsonw_number(&j, 8396800.5);
+    jsonw_number(&j, 0);
+    jsonw_number(&j, 1e-9);
+    jsonw_close(&j, ']');
+    assert_string_equal(text_str(&text),
+                        "[8396800,-17179869184,1000000000000000,1e+300,8396800.5,0,1e-09]");
+    text_free(&text);
+}
+
 TEST(json_is_written_with_its_commas)
 {
     Text text = { 0 };
@@ -569,6 +589,10 @@ TEST(sizes_read_well)
     assert_string_equal(format_bytes(512, text, sizeof(text)), "512 B");
     assert_string_equal(format_bytes(1536, text, sizeof(text)), "1.5 KiB");
     assert_string_equal(format_bytes(0x1p73, text, sizeof(text)), "8.59e+09 TiB");
+    assert_string_equal(format_exact_bytes(1408 * 0x1p20, text, sizeof(text)), "1.38 GiB");
+    assert_string_equal(format_exact_bytes(512, text, sizeof(text)), "512 B");
+    assert_string_equal(format_exact_bytes(9.997 * 1024, text, sizeof(text)), "10.0 KiB");
+    assert_string_equal(format_exact_count(2.25e9, text, sizeof(text)), "2.25 G");
     assert_string_equal(format_count(999, text, sizeof(text)), "999");
     assert_string_equal(format_count(2.5e9, text, sizeof(text)), "2.5 G");
     assert_string_equal(format_percent(0.123, text, sizeof(text)), "12.3 %");

@@ -110,6 +110,52 @@ TEST(every_curve_is_in_the_legend)
     plot_free(plot);
 }
 
+/* Twelve curves with names such as those of stacks of layers. */
+static Plot *many_names(void)
+{
+    Plot *plot = new_plot();
+
+    for (int k = 0; k < 12; k++) {
+        PlotSeries *s = add(plot, CURVE_LINE, 2, (double[]){ 1 + k, 2 + k });
+
+        snprintf(s->name, sizeof(s->name), "(a window of %d keys, full) by 8", 100 + k);
+    }
+    plot_settle(plot);
+    return plot;
+}
+
+/* A height of its own has room for whole names; letters do not repeat. */
+TEST(many_curves_have_whole_names)
+{
+    static const char letters[] = "ox+*#@%&ABCD";
+    Plot             *plot = many_names();
+    char              text[9000], name[64];
+
+    for (int width = 40; width <= 160; width += 40) {
+        text_of(plot, width, plot_cells_lines(plot, width), true, text);
+        for (int k = 0; k < 12; k++) {
+            snprintf(name, sizeof(name), "%c (a window of %d keys, full) by 8", letters[k],
+                     100 + k);
+            CHECK(strstr(text, name), "no '%s' in\n%s", name, text);
+        }
+    }
+    text_of(plot, 80, 24, false, text);
+    CHECK(strstr(text, "D (a window of 111 keys, full) by 8"), "a pane:\n%s", text);
+    plot_free(plot);
+}
+
+TEST(curves_without_room_for_names_are_counted)
+{
+    Plot *plot = many_names();
+    char  text[9000];
+
+    text_of(plot, 20, 14, true, text);
+    CHECK(strstr(text, "o (a~") && !strstr(text, "+3"), "four lines have room for 20:\n%s", text);
+    text_of(plot, 20, 10, true, text);
+    CHECK(strstr(text, "+3\n") || strstr(text, "+3 "), "ten places, nine names:\n%s", text);
+    plot_free(plot);
+}
+
 /* Rows that have no line are counted and named. */
 TEST(rows_without_room_are_named)
 {

@@ -2,6 +2,7 @@
 
 #include "draw/file/format.h"
 #include "draw/page/sheet.h"
+#include "unit/page_fixture.h"
 #include "unit/plot_fixture.h"
 
 /* A matrix and a plot beside each other, as text and as a page. */
@@ -38,6 +39,27 @@ TEST(matrices_and_plots_stand_in_one_figure)
     text_free(&bytes);
     text_free(&again);
     figure_free(figure);
+}
+
+/* On a page of any width the key has each curve's name, in as many lines as that takes. */
+TEST(the_key_names_every_curve)
+{
+    for (double inches = 2; inches < 7; inches += 1.6) {
+        Plot   *plot = new_plot();
+        Error   err = ERROR_INIT;
+        Figure *figure = figure_new(1, &err);
+
+        for (int k = 0; k < PLOT_SERIES_MOST; k++) {
+            PlotSeries *s = add(plot, CURVE_LINE, 2, (double[]){ 1 + k, 2 + k });
+
+            snprintf(s->name, sizeof(s->name), "a stack of %d layers", k);
+        }
+        plot_settle(plot);
+        panel_init_plot(&figure->panels[0], plot, "many");
+        for (int k = 0; k < PLOT_SERIES_MOST; k++)
+            expect_words(figure, inches, plot->series[k].name);
+        figure_free(figure);
+    }
 }
 
 /* The next area of the SVG at `at` as the corners x, y; what is behind it. */

@@ -116,9 +116,59 @@ TEST(a_short_convolution_is_part_of_a_state)
     CHECK_WITHIN(cost_of("state(3,8,6)+conv(100,4)", s, 5).state_bytes, 576 + 100 * 3 * 2, 0);
 }
 
+/* A sum in float32 for each key of both heads is held besides. */
+TEST(a_mechanism_that_evicts_keeps_its_keys)
+{
+    StackShape s = small;
+    StackCost  few = cost_of("h2o(heavy=4,recent=5)", s, 3), full;
+
+    CHECK_WITHIN(few.cache_bytes, 3 * (64 + 8), 0);
+    CHECK_WITHIN(few.token_bytes, 64 + 8, 0);
+    full = cost_of("(h2o(heavy=4,recent=5)x2,full)x3", s, 100);
+    CHECK_WITHIN(full.cache_bytes, 6 * 9 * (64 + 8) + 3 * 100 * 64, 0);
+    CHECK_WITHIN(full.token_bytes, 3 * 64, 0);
+    CHECK_WITHIN(full.state_bytes, 0, 0);
+    assert_true(isnan(full.read_bytes) && isnan(full.step_flops));
+    s.bits = 4, s.group = 16, s.scale_bits = 16;
+    CHECK_WITHIN(cost_of("h2o(heavy=4,recent=5)", s, 100).cache_bytes, 9 * (2 * 10 + 8), 0);
+}
+
+/* What the closed form of its run says that is held, by the layer of its parameters. */
+static void layer_is_as_its_run(const Mechanism *m, int64_t n)
+{
+    Fixture    f = fixture_new(4, n, 8, 1);
+    StackShape s = { 4, 4, 8, 0, 0, 16, 0, 0 };
+    Run       *run;
+    double     said = (double)NAN;
+
+    f.spec.mechanism = m;
+    f.spec.causal = true;
+    run = run_new(&f.spec);
+    run_execute(run);
+    CHECK(run && !run_failed(run), "%s", m->id);
+    for (int i = 0; i < run->figure_count; i++)
+        if (!strcmp(run->figures[i].name, "state_bytes"))
+            said = run->figures[i].value;
+    CHECK_WITHIN(cost_of(m->id, s, n).cache_bytes, said, 0);
+    run_free(run);
+    fixture_free(&f);
+}
+
+TEST(a_kind_of_layer_costs_what_its_run_costs)
+{
+    int count = 0;
+
+    for (size_t i = 0; mechanism_at(i); i++)
+        for (int64_t n = 1; mechanism_at(i)->kind_of_layer && n < 200; n = 3 * n + 1) {
+            layer_is_as_its_run(mechanism_at(i), n);
+            count++;
+        }
+    assert_true(count >= 6 * 5);
+}
+
 TEST(a_mechanism_without_a_state_is_no_layer)
 {
-    static const char *const wrong[] = { "dsa(1,8,8)", "log-linear(1,8,8)", "h2o(1,8,8)",
+    static const char *const wrong[] = { "nsa(1,8,8)", "log-linear(1,8,8)", "mla(1,8,8)",
                                          "transformer-xl(1,8,8)" };
     Stack *stack = calloc(1, sizeof(*stack));
 
@@ -127,7 +177,7 @@ TEST(a_mechanism_without_a_state_is_no_layer)
         Error err = ERROR_INIT;
 
         assert_false(stack_parse(wrong[i], stack, &err));
-        assert_non_null(strstr(err.text, "holds no state of one size"));
+        assert_non_null(strstr(err.text, "holds no state of one size; a pattern that keeps keys"));
     }
     free(stack);
 }
@@ -160,6 +210,8 @@ TEST(a_stack_is_written_as_it_is_read)
     check_text("window(8,sinks=4)x2,window(8)", 0, "window(8,sinks=4)x2,window(8)");
     check_text("streaming-llm(sinks=2,window=60),streaming-llm", 0,
                "window(60,sinks=2),window(8,sinks=4)");
+    check_text("h2o(heavy=4,recent=5)x2,h2o(heavy=5),quest", 0,
+               "h2o(heavy=4,recent=5)x2,h2o(heavy=5),quest");
     check_text("state(2,3,4),full", 4, "(state(2,3,4),full)x2");
     check_text("retnet(9,3,4),retnet(10,3,4)", 2, "retnet(9,3,4),retnet(10,3,4)");
     check_text("retnet(2,3,4)+conv(5,4),retnet(2,3,4)", 4,
@@ -288,7 +340,15 @@ TEST(wrong_layers_name_their_place)
         { "window", "character 7" },    { "(full", "character 6" },
         { "full)", "character 5" },     { "fullx1025", "1024 layers" },
         { "window(9,6)", "expected sinks=KEYS" },
-        { "streaming-llm(9)", "expected sinks=KEYS or window=KEYS" },
+        { "streaming-llm(9)", "expected sinks=KEYS or window=KEYS, as in streaming-llm(sinks=" },
+        { "mla(512,64)", "the sizes of a state, NAME(HEADS,KEYS,VALUES); a pattern" },
+        { "mla(512,64)", "latent attention is full with --rank R --rope R" },
+        { "retnet(8)", "by parameters there are " },
+        { "full,h2o(1024)", "character 9: its parameters have names, as in h2o(heavy=8)" },
+        { "quest(16,1024)", "as in quest(budget=8)" },
+        { "h2o(heavy=-1)", "character 4: parameter heavy: must be at least 0" },
+        { "h2o(heavy=9", "expected ')'" },
+        { "h2o(cache_bytes=4)", "leave cache_bytes out" },
         { "state(1,2)", "character 10" }, { "((((((((((((((((((", "16 brackets" },
         { "fullx99999999999999999999", "too large" },
     };

@@ -373,6 +373,7 @@ const Mechanism mech_h2o = {
     .causal = true,
     .no_at_end = "what its cache evicts depends on the attention of every earlier query",
     .always_causal = true,
+    .kind_of_layer = true,
     .positions = POSITIONS_ALL,
     .views = views,
     .notes = notes,

@@ -438,6 +438,7 @@ const Mechanism mech_snapkv = {
     .at_end = AT_END_CELLS,
     .no_at_end = "the last rows of the prompt vote for the keys that its cache keeps",
     .always_causal = true,
+    .kind_of_layer = true,
     .positions = POSITIONS_ALL,
     .views = views,
     .notes = notes,

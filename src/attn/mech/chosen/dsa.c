@@ -301,6 +301,7 @@ const Mechanism mech_dsa = {
     .causal = true,
     .cross = true,
     .at_end = AT_END_OWN,
+    .kind_of_layer = true,
     .positions = POSITION_INPUT,
     .views = views,
     .lesson = "top-k",

@@ -245,6 +245,7 @@ const Mechanism mech_moba = {
     .claim_exponent = 2,
     .causal = true,
     .at_end = AT_END_OWN,
+    .kind_of_layer = true,
     .positions = POSITION_INPUT,
     .views = views,
     .lesson = "top-k",

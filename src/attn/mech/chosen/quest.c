@@ -269,6 +269,7 @@ const Mechanism mech_quest = {
     .causal = true,
     .cross = true,
     .at_end = AT_END_OWN,
+    .kind_of_layer = true,
     .positions = POSITION_INPUT,
     .views = views,
     .lesson = "top-k",

@@ -214,6 +214,7 @@ const Mechanism mech_topk = {
     .causal = true,
     .cross = true,
     .at_end = AT_END_OWN,
+    .kind_of_layer = true,
     .positions = POSITIONS_ALL,
     .views = views,
     .lesson = "top-k",

@@ -73,7 +73,7 @@ static Pattern *sparse_cells_of(Run *r, PatternShape s, const SparseStridedParam
 
 static Pattern *local_set(Run *r, PatternShape s, const SparseStridedParams *p)
 {
-    int64_t stride = strided_stride(r, p), reach = (stride < r->n ? stride : r->n) - 1;
+    int64_t stride = strided_stride(r, p), reach = stride - 1;
 
     return p->local_kind == LOCAL_BLOCK
                ? pattern_chunk(r->arena, s, stride, 0, 0)

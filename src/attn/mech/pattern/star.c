@@ -66,7 +66,7 @@ static void star_run(Run *r, const void *opaque)
 
 static Pattern *star_cells_of(Run *r, PatternShape s, const Params *p)
 {
-    int64_t  k = star_reach_of(s, p);
+    int64_t  k = p->window / 2;
     Pattern *cells = pattern_band(r->arena, s, -k, k, 1, COMPONENT_WINDOW);
 
     cells = pattern_union(r->arena, cells, relay_cells(r, s));

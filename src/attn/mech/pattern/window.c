@@ -185,32 +185,35 @@ static const Param cascade_params[] = {
     PARAM_SOFTCAP(CascadeParams), PARAM_END
 };
 
-static int64_t width_of(const Run *r, const CascadeParams *p);
+static int64_t width_of(const CascadeParams *p);
 
 static void cascade_run(Run *r, const void *opaque)
 {
     const CascadeParams *p = opaque;
     PatternShape         s = { .heads = r->h, .n = r->n, .m = r->n };
-    int64_t              reach = width_of(r, p) - 1;
+    int64_t              reach = width_of(p) - 1;
     Pattern             *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
 
     run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, band, r->causal));
 }
 
-/* b m^l, at most n, without overflow on the way. */
-static int64_t width_of(const Run *r, const CascadeParams *p)
-{
-    int64_t width = p->base_window < r->n ? p->base_window : r->n;
+#define WIDEST ((int64_t)1 << 60) /* no sequence is as long */
 
-    for (int64_t l = 0; l < p->layer && p->cardinal > 1 && width < r->n; l++)
-        width = width > r->n / p->cardinal ? r->n : width * p->cardinal;
+/* b m^l, whatever the length, without overflow on the way. */
+static int64_t width_of(const CascadeParams *p)
+{
+    int64_t width = p->base_window;
+
+    for (int64_t l = 0; l < p->layer && p->cardinal > 1 && width < WIDEST; l++)
+        width = width > WIDEST / p->cardinal ? WIDEST : width * p->cardinal;
     return width;
 }
 
 /* k = b m^l - 1: n (2k + 1) - k (k + 1) cells, causal n (k + 1) - k (k + 1) / 2. */
 static Flops cascade_flops(Run *r, const void *opaque)
 {
-    double n = (double)r->n, k = (double)width_of(r, opaque) - 1;
+    int64_t width = width_of(opaque);
+    double  n = (double)r->n, k = (double)(width < r->n ? width : r->n) - 1;
     double cells = r->causal ? n * (k + 1) - k * (k + 1) / 2 : n * (2 * k + 1) - k * (k + 1);
 
     return run_pattern_flops(r, (double)r->h * cells);
