@@ -525,6 +525,7 @@ void pane_want_drawing(Ui *ui, Pane *pane)
         .col_order = panel.col_order,
         .excludes = panel.excludes,
         .excluded = panel.excluded,
+        .keeps_entries = true,
     };
     drawing_want(&ui->draughtsman, &pane->drawing, &request, pane->result,
                  panel.minus ? first->result : NULL);
