@@ -101,7 +101,8 @@ end)
 
 case("without a caption there are no signs of warnings", function()
   local warned = assert(attn.run("performer", { n = 16 }))
-  local fig = attn.figure { panels = { { result = warned, view = "weights", title = "mine" }, full } }
+  local panels = { { result = warned, view = "weights", title = "mine" }, full }
+  local fig = attn.figure { panels = panels }
   for hidden = 1, 0, -1 do
     local path = check.scratch("attnscope-signs.svg")
     assert(fig:save(path, { no_caption = hidden == 1 }))

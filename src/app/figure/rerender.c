@@ -237,7 +237,7 @@ static void report_page(const Call *call, Error *err)
     Error was = *err;
 
     if (call->values[OPT_PAGE] && err->code == ERR_USAGE && strstr(err->text, "--no-caption"))
-        error_set(err, ERR_USAGE, "%s: rerender keeps these words, so give the options to the "
+        error_set(err, ERR_USAGE, "%s; rerender keeps these words, so give the options to the "
                   "command that 'attnscope info %s' prints", was.text, call->words[0]);
 }
 
@@ -494,8 +494,8 @@ static bool changes_command(const Call *call)
     return look_given(call) >= 0 || (call->values[OPT_OUTPUT] && !call->values[OPT_CHECK]);
 }
 
-/* The stored command with the call's look and file; a command without an option, of a script, does without
- * it. */
+/* The stored command with the call's look and file; a command without an option, of a script, does
+ * without it. */
 static bool take_look(const Call *call, const char *line, Text *out, Error *err)
 {
     const char *word = line + (strncmp(line, PROGRAM, strlen(PROGRAM)) ? 0 : strlen(PROGRAM));
