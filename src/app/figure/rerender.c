@@ -488,10 +488,13 @@ static void add_file_words(const Call *call, const Command *command, Text *out)
         text_addf(out, " --format %s", kind);
 }
 
-/* The command is to be another one: of another file, or of another look. */
+/* The command is to be another one: of another look, or of another file. A stream has the file's
+ * bytes. */
 static bool changes_command(const Call *call)
 {
-    return look_given(call) >= 0 || (call->values[OPT_OUTPUT] && !call->values[OPT_CHECK]);
+    const char *to = call->values[OPT_OUTPUT];
+
+    return look_given(call) >= 0 || (to && strcmp(to, "-") != 0 && !call->values[OPT_CHECK]);
 }
 
 /* The stored command with the call's look and file; a command without an option, of a script, does
