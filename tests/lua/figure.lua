@@ -101,7 +101,7 @@ end)
 
 case("without a caption there are no signs of warnings", function()
   local warned = assert(attn.run("performer", { n = 16 }))
-  local panels = { { result = warned, view = "weights", title = "mine" }, full }
+  local panels = { { result = warned, view = "weights", title = "mine" }, warned }
   local fig = attn.figure { panels = panels }
   for hidden = 1, 0, -1 do
     local path = check.scratch("attnscope-signs.svg")

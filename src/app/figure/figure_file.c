@@ -355,6 +355,8 @@ static bool save(const Figure *figure, const int *frame, Result *const *results,
 
     if (hides && !figure_hide_signs(&shown, &kept))
         ok = error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+    if (hides)
+        *shown.caption = '\0'; /* also in the numbers of plots, as --no-caption has it */
     ok = ok && save_drawn(&shown, frame, results, count, command, options, path, err);
     if (hides && text_ok(&kept))
         figure_show_signs(&shown, &kept);
