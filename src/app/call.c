@@ -389,6 +389,8 @@ bool call_parse(Call *call, const char *const *words, int count, Error *err)
             call->words[call->word_count++] = word;
         }
     }
+    if (call->values[OPT_NOCAPTION]) /* nor the signs of what it would tell */
+        call->values[OPT_CAPTION] = "";
     return check_surplus(call, err) && check_files(call, err) && join_model_text(call, err);
 }
 

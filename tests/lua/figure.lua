@@ -99,6 +99,19 @@ case("a figure of panels is a command that makes it again", function()
   end
 end)
 
+case("without a caption there are no signs of warnings", function()
+  local warned = assert(attn.run("performer", { n = 16 }))
+  local panels = { { result = warned, view = "weights", title = "mine" }, warned }
+  local fig = attn.figure { panels = panels }
+  for hidden = 1, 0, -1 do
+    local path = check.scratch("attnscope-signs.svg")
+    assert(fig:save(path, { no_caption = hidden == 1 }))
+    local file <close> = assert(io.open(path, "rb"))
+    equal(file:read("a"):find("†", 1, true) == nil, hidden == 1)
+    os.remove(path)
+  end
+end)
+
 case("an option that only scripts have is reported", function()
   local path = check.scratch("attnscope-script.png")
   local t = attn.tensor { { 1, 2 }, { 3, 5 }, { 2, 0 } }

@@ -54,7 +54,7 @@ static bool parse_hidden(const Call *call, unsigned *hides, Error *err)
     if (call->values[OPT_NOTITLE] || (is_empty(call->values[OPT_TITLE]) &&
                                       !call->values[OPT_TITLES]))
         *hides |= HIDE_TITLES | HIDE_LETTERS;
-    if (call->values[OPT_NOCAPTION] || is_empty(call->values[OPT_CAPTION]))
+    if (is_empty(call->values[OPT_CAPTION]))
         *hides |= HIDE_CAPTION;
     if (call->values[OPT_NOCOUNT])
         *hides |= HIDE_COUNTS;

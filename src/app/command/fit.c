@@ -73,7 +73,7 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
                                call->line ? call->line : "",
                                NULL };
     ChartWords   words = { call->values[OPT_NOTITLE] ? "" : call->values[OPT_TITLE],
-                           call->values[OPT_NOCAPTION] ? "" : call->values[OPT_CAPTION] };
+                           call->values[OPT_CAPTION] };
     PngOptions   options = { 0 };
     FigureFormat format;
     FitsOf       of = systems ? FITS_SYSTEMS : FITS_SERIES;

@@ -311,11 +311,11 @@ static void add_unsaid(const Result *result, const char *title, Text *out)
 }
 
 /* The words that somebody gave a panel for a title; NULL: its title names the parameters, or a
- * caption of one's own is to say what matters. */
+ * caption of one's own says what matters. */
 static const char *given_title(const Figure *figure, const PanelChoice *choice,
                                const PictureOptions *options)
 {
-    if (options->caption)
+    if (options->caption && *options->caption)
         return NULL;
     return choice->title || figure->count > 1 ? choice->title : options->title;
 }

@@ -324,7 +324,7 @@ bool figure_write(const char *path, const Text *bytes, Error *err)
 }
 
 /* frame: as figure_frames; NULL: the panels side by side. */
-static bool save(const Figure *figure, const int *frame, Result *const *results, int count,
+static bool save_drawn(const Figure *figure, const int *frame, Result *const *results, int count,
                  const char *command, const PngOptions *options, const char *path, Error *err)
 {
     PngOptions   own = options ? *options : (PngOptions){ 0 };
@@ -342,6 +342,25 @@ static bool save(const Figure *figure, const int *frame, Result *const *results,
     ok = ok && figure_write(path, &bytes, err);
     metadata_free(&metadata);
     text_free(&bytes);
+    return ok;
+}
+
+/* A sign of a warning stands beside its reason only. */
+static bool save(const Figure *figure, const int *frame, Result *const *results, int count,
+                 const char *command, const PngOptions *options, const char *path, Error *err)
+{
+    bool   hides = options && options->hides & HIDE_CAPTION, ok = true;
+    Figure shown = *figure;
+    Text   kept = { 0 };
+
+    if (hides && !figure_hide_signs(&shown, &kept))
+        ok = error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+    if (hides)
+        *shown.caption = '\0'; /* also in the numbers of plots, as --no-caption has it */
+    ok = ok && save_drawn(&shown, frame, results, count, command, options, path, err);
+    if (hides && text_ok(&kept))
+        figure_show_signs(&shown, &kept);
+    text_free(&kept);
     return ok;
 }
 

@@ -217,6 +217,10 @@ void reasons_free(Reasons *all);
 /* Puts a sign before the title of each panel whose runs warned, and the reason into the caption. */
 void picture_warn(Figure *figure, const PanelChoice *panels, int count,
                   const PictureOptions *options);
+/* Without a caption no signs: the texts as they were stand in *kept, to be shown again. False: out
+ * of memory, and they cannot be. */
+bool figure_hide_signs(Figure *figure, Text *kept);
+void figure_show_signs(Figure *figure, const Text *kept);
 /* Lines that differ only in numbers, as one; zeroed before the first. */
 typedef struct Like {
     const char *mark;

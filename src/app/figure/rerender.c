@@ -231,6 +231,16 @@ static void report_moved(const Call *call, const Call *figure, Error *err)
                   "now", input);
 }
 
+/* A page may need words left out, which rerender keeps. */
+static void report_page(const Call *call, Error *err)
+{
+    Error was = *err;
+
+    if (call->values[OPT_PAGE] && err->code == ERR_USAGE && strstr(err->text, "--no-caption"))
+        error_set(err, ERR_USAGE, "%s; rerender keeps these words, so give the options to the "
+                  "command that 'attnscope info %s' prints", was.text, call->words[0]);
+}
+
 /* ---- fonts ------------------------------------------------------------------------------ */
 
 /* --font says where the font file of the figure's letters is now. */
@@ -438,6 +448,8 @@ static bool replaces(const void *context, int id)
 
     if (width)
         return call->values[OPT_WIDTH] || call->values[OPT_FIGWIDTH];
+    if (id == OPT_OUTPUT || id == OPT_FORMAT) /* the files that it was before */
+        return true;
     for (int i = 0; i < LOOK_OPTIONS; i++)
         if (look_options[i] == id)
             return call->values[id] != NULL;
@@ -457,8 +469,36 @@ static void add_look_words(const Call *call, const Command *command, Text *out)
     }
 }
 
-/* The stored command with the call's look; a command without an option, of a script, does without
- * it. */
+/* The one file that is written; a name that does not tell its kind has --format beside it. */
+static void add_file_words(const Call *call, const Command *command, Text *out)
+{
+    const char  *to = call->values[OPT_OUTPUT] ? call->values[OPT_OUTPUT] : call->words[0];
+    const char  *kind = call->values[OPT_FORMAT];
+    PngOptions   plain = { 0 };
+    FigureFormat format;
+    Error        ignored = ERROR_INIT;
+
+    if (!command || !command_takes(command, option_at(OPT_OUTPUT)))
+        return;
+    text_add(out, " -o ");
+    words_join(&to, 1, out);
+    if (!kind && (!strcmp(to, "-") || !figure_format(to, &plain, &format, &ignored)))
+        kind = figure_kind(call->words[0]);
+    if (kind && command_takes(command, option_at(OPT_FORMAT)))
+        text_addf(out, " --format %s", kind);
+}
+
+/* The command is to be another one: of another look, or of another file. A stream has the file's
+ * bytes. */
+static bool changes_command(const Call *call)
+{
+    const char *to = call->values[OPT_OUTPUT];
+
+    return look_given(call) >= 0 || (to && strcmp(to, "-") != 0 && !call->values[OPT_CHECK]);
+}
+
+/* The stored command with the call's look and file; a command without an option, of a script, does
+ * without it. */
 static bool take_look(const Call *call, const char *line, Text *out, Error *err)
 {
     const char *word = line + (strncmp(line, PROGRAM, strlen(PROGRAM)) ? 0 : strlen(PROGRAM));
@@ -469,6 +509,7 @@ static bool take_look(const Call *call, const char *line, Text *out, Error *err)
     rule.command = command_find(name);
     if (!call_keep_words(line, &rule, out, err))
         return false;
+    add_file_words(call, rule.command, out);
     add_look_words(call, rule.command, out);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a command");
 }
@@ -484,7 +525,7 @@ static bool command_of(const Call *call, bool needed, Text *out, Error *err)
     if (ok && !line && needed)
         ok = error_set(err, ERR_FORMAT, "%s: holds no attnscope:command; only figures made by "
                        "attnscope can be made again", path);
-    if (ok && line && look_given(call) >= 0)
+    if (ok && line && changes_command(call))
         ok = take_look(call, line, out, err);
     else if (ok && line)
         text_add(out, line);
@@ -545,6 +586,8 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
             check_input(s, call->words[0], out);
         else
             report_moved(call, &figure, err);
+        if (!ok)
+            report_page(call, err);
         if (!ok)
             report_font(call, figure.values[OPT_FONT], err);
     }
@@ -631,6 +674,8 @@ static bool rerender(Session *s, const Call *call, const StoredFigure *stored, T
     ok = draw_again(s, call, stored, to, out, err);
     if (ok && call->values[OPT_CHECK])
         ok = same_bytes(path, to, call->values[OPT_MEASURE] != NULL, err);
+    if (ok && call->values[OPT_CHECK])
+        text_addf(out, "%s: made again, it is the same\n", call->words[0]);
     if (to == temporary && ok && !call->values[OPT_CHECK])
         return replace(temporary, path, out, err);
     if (to == temporary)

@@ -253,6 +253,52 @@ static bool sign_row(const char *signs, const char *name, Plot *plot)
     return false;
 }
 
+static void hide_sign(char *text, Text *kept)
+{
+    const char *words = after_signs(text);
+
+    words += words > text && *words == ' ';
+    text_add_bytes(kept, text, strlen(text) + 1);
+    memmove(text, words, strlen(words) + 1);
+}
+
+static void show_sign(char *text, const char **kept)
+{
+    memcpy(text, *kept, strlen(*kept) + 1);
+    *kept += strlen(*kept) + 1;
+}
+
+bool figure_hide_signs(Figure *figure, Text *kept)
+{
+    hide_sign(figure->title, kept);
+    for (int i = 0; i < figure->count; i++) {
+        Plot *plot = figure->panels[i].made;
+
+        hide_sign(figure->panels[i].title, kept);
+        for (int k = 0; plot && k < plot->count; k++)
+            hide_sign(plot->series[k].name, kept);
+        for (int r = 0; plot && plot->rows && r < plot->row_count; r++)
+            hide_sign(plot->rows[r], kept);
+    }
+    return text_ok(kept);
+}
+
+void figure_show_signs(Figure *figure, const Text *kept)
+{
+    const char *next = text_str(kept);
+
+    show_sign(figure->title, &next);
+    for (int i = 0; i < figure->count; i++) {
+        Plot *plot = figure->panels[i].made;
+
+        show_sign(figure->panels[i].title, &next);
+        for (int k = 0; plot && k < plot->count; k++)
+            show_sign(plot->series[k].name, &next);
+        for (int r = 0; plot && plot->rows && r < plot->row_count; r++)
+            show_sign(plot->rows[r], &next);
+    }
+}
+
 void picture_warn(Figure *figure, const PanelChoice *panels, int count,
                   const PictureOptions *options)
 {

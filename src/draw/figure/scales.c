@@ -50,6 +50,13 @@ void scene_choose_maps(Scene *scene, const Figure *figure)
 #define FAINT_SHARE 0.1 /* of the largest value: a single entry is not seen among dark ones */
 #define FAINT_ROWS 0.5  /* share of rows without a larger entry that makes it a dark sheet */
 
+/* What a panel's values are like is asked of the entries where they are known, so that the answer
+ * does not depend on the cells that a page or a screen has. Other pools make other values. */
+static const Grid *judged_grid(const Panel *panel, const Grid *grid)
+{
+    return grid->entries && panel->pool == POOL_MAX ? grid->entries : grid;
+}
+
 /* Share of the cells with a value whose value lies in [from, to). */
 static double share_between(const Panel *panel, const Grid *grid, double from, double to)
 {
@@ -120,6 +127,7 @@ static bool may_be_log(const Panel *panel, const Grid *grid)
 
 bool panel_spans_decades(const Panel *panel, const Grid *grid)
 {
+    grid = judged_grid(panel, grid);
     return may_be_log(panel, grid) && is_dark_sheet(panel, grid, grid->pool_hi[panel->pool]);
 }
 
@@ -144,10 +152,11 @@ static bool suits_log(const Scene *scene, const Figure *figure, int panel)
     bool log = true, dark = false;
 
     for (int k = 0; log && k < scene->count; k++)
-        if (k == panel || figure_shares(figure, panel, k)) {
-            log = may_be_log(&figure->panels[k], &scene->grids[k]);
-            dark = dark || (log && is_dark_sheet(&figure->panels[k], &scene->grids[k],
-                                                 scene->panels[k].hi));
+        if (!scene->panels[k].apart && (k == panel || figure_shares(figure, panel, k))) {
+            const Grid *grid = judged_grid(&figure->panels[k], &scene->grids[k]);
+
+            log = may_be_log(&figure->panels[k], grid);
+            dark = dark || (log && is_dark_sheet(&figure->panels[k], grid, scene->panels[k].hi));
         }
     return log && dark;
 }
@@ -155,8 +164,9 @@ static bool suits_log(const Scene *scene, const Figure *figure, int panel)
 void scene_choose_scales(Scene *scene, const Figure *figure)
 {
     for (int k = 0; k < scene->count; k++)
-        if (!scene->plots[k] && suits_log(scene, figure, k))
-            scene->panels[k].scale = SCALE_LOG;
+        if (!scene->plots[k] && !scene->panels[k].apart)
+            scene->panels[k].scale =
+                suits_log(scene, figure, k) ? SCALE_LOG : figure->panels[k].scale;
 }
 
 /* ---- panels of small values beside panels of large ones ------------------------ */
@@ -172,6 +182,11 @@ static double place_of(const Panel *panel, double value)
 {
     double half = (panel->hi - panel->lo) / 2;
 
+    if (panel_is_log(panel)) {
+        double least = panel_least(panel->lo, panel->hi);
+
+        return fmax(0, log10(fabs(value) / least) / SCALE_DECADES);
+    }
     if (panel->minus || panel->map == MAP_DIVERGING)
         return fabs(value - (panel->lo + half)) / half;
     return (value - panel->lo) / (2 * half);
@@ -201,11 +216,13 @@ bool panel_is_faint(const Panel *panel, const Grid *grid)
     Panel  own = *panel;
     double peak;
 
-    if (panel_style(panel) != STYLE_VALUE || panel->scale != SCALE_LINEAR || panel->picture ||
+    grid = judged_grid(panel, grid);
+    if (panel_style(panel) != STYLE_VALUE || panel->scale == SCALE_ROW || panel->picture ||
         panel->pool == POOL_COVER || !(panel->hi > panel->lo) ||
         share_seen(panel, grid, &peak) >= FAINT_CELLS || peak >= FAINT_PEAK)
         return false;
     own.lo = own.hi = 0;
+    own.scale = SCALE_LINEAR;
     panel_settle(&own, grid);
     share_seen(&own, grid, &peak);
     return peak > FAINT_PLACE && own.hi - own.lo < FAINT_PEAK * (panel->hi - panel->lo);
@@ -228,15 +245,19 @@ static void set_apart(Panel *panel, const Panel *asked, const Grid *grid)
                      ? MAP_VIRIDIS
                      : asked->map;
     panel_settle(panel, grid);
-    if (panel_spans_decades(asked, grid))
-        panel->scale = SCALE_LOG;
+    panel->scale = panel_spans_decades(asked, grid) ? SCALE_LOG : asked->scale;
 }
 
-void scene_part_faint(Scene *scene, const Figure *figure)
+bool scene_part_faint(Scene *scene, const Figure *figure)
 {
+    bool parted = false;
+
     for (int k = 0; k < scene->count; k++)
-        if (figure->sharing != SHARE_ALL && !scene->plots[k] &&
+        if (figure->sharing != SHARE_ALL && !scene->plots[k] && !scene->panels[k].apart &&
             !panel_has_own_range(&figure->panels[k]) && shares_with_another(scene, figure, k) &&
-            panel_is_faint(&scene->panels[k], &scene->grids[k]))
+            panel_is_faint(&scene->panels[k], &scene->grids[k])) {
             set_apart(&scene->panels[k], &figure->panels[k], &scene->grids[k]);
+            parted = true;
+        }
+    return parted;
 }

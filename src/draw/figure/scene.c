@@ -26,6 +26,7 @@ bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cells, Gri
         .col_order = panel->col_order,
         .excludes = panel->excludes,
         .excluded = panel->excluded,
+        .keeps_entries = true,
         .threads = figure->threads,
         .budget_entries = figure->budget_entries,
         .cancel = figure->cancel,
@@ -234,8 +235,9 @@ static void choose_colours(Scene *scene, const Figure *figure)
     for (int k = 0; k < scene->count; k++)
         if (!scene->plots[k])
             panel_settle(&scene->panels[k], &scene->grids[k]);
-    scene_choose_scales(scene, figure);
-    scene_part_faint(scene, figure);
+    do /* those that are left may need no logarithmic scale */
+        scene_choose_scales(scene, figure);
+    while (scene_part_faint(scene, figure));
 }
 
 bool figure_colours(const Figure *figure, Grid *grids, Panel *panels, Error *err)

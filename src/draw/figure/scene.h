@@ -46,8 +46,9 @@ bool       panel_has_own_range(const Panel *panel);
  * unless the user chose them; scales.c. */
 void       scene_choose_maps(Scene *scene, const Figure *figure);
 void       scene_choose_scales(Scene *scene, const Figure *figure);
-/* Gives panels that the shared range leaves empty their own: Panel.apart; scales.c. */
-void       scene_part_faint(Scene *scene, const Figure *figure);
+/* Gives panels that the shared range leaves empty their own: Panel.apart; scales.c. False: none
+ * but those that have it. */
+bool       scene_part_faint(Scene *scene, const Figure *figure);
 /* Sets Panel.pale of panels whose numbered categories are of another kind than the first. */
 void       scene_tell_kinds(Scene *scene);
 /* Causes of one name have one colour: sets Panel.worn of panel k, a copy of the figure's. */

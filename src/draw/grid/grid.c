@@ -190,6 +190,9 @@ void grid_free(Grid *grid)
 {
     free(grid->cells);
     free(grid->row_peak);
+    if (grid->entries)
+        grid_free(grid->entries);
+    free(grid->entries);
     *grid = (Grid){ 0 };
 }
 
@@ -546,6 +549,33 @@ static void finish_grid(GridJob *job)
     finish_pools(job);
 }
 
+/* A page, too, shows larger ones reduced. */
+#define ENTRIES_MOST 65536
+
+static bool wants_entries(const GridJob *job)
+{
+    const Grid *g = job->grid;
+
+    return job->request->keeps_entries && job->mode == GRID_VALUES &&
+           area_of(g) <= ENTRIES_MOST &&
+           (g->rows < g->region.row1 - g->region.row0 || g->cols < g->region.col1 - g->region.col0);
+}
+
+static bool keep_entries(const GridJob *job, Error *err)
+{
+    Grid       *g = job->grid;
+    GridRequest each = *job->request;
+
+    each.keeps_entries = false;
+    each.budget_entries = 0;
+    each.rows = g->region.row1 - g->region.row0;
+    each.cols = g->region.col1 - g->region.col0;
+    g->entries = calloc(1, sizeof(*g->entries));
+    if (!g->entries)
+        return error_set(err, ERR_NOMEM, "drawing %s: out of memory", each.view->name);
+    return grid_reduce(&each, g->entries, err);
+}
+
 bool grid_reduce(const GridRequest *q, Grid *out, Error *err)
 {
     GridJob job = { .request = q, .grid = out, .view_cols = view_cols(q->view) };
@@ -579,6 +609,7 @@ bool grid_reduce(const GridRequest *q, Grid *out, Error *err)
         ok = error_set(err, ERR_CANCELLED, "drawing %s was interrupted", q->view->name);
     else
         finish_grid(&job);
+    ok = ok && (!wants_entries(&job) || keep_entries(&job, err));
 out:
     job_free(&job);
     arena_free(arena);

@@ -52,6 +52,8 @@ typedef struct Grid {
     int64_t   excluded;       /* the column of cells that is only the excluded one; -1: none */
     bool      sampled;        /* not every entry was read */
     double    sampled_share;  /* share of rows read, 1 when not sampled */
+    struct Grid *entries;     /* owned; the region with an entry a cell, if that was asked for and
+                                 this grid has fewer cells; NULL: not */
 } Grid;
 
 typedef struct GridRequest {
@@ -68,6 +70,9 @@ typedef struct GridRequest {
      * cell of that column alone keeps its value, even outside the range. */
     bool        excludes;
     int64_t     excluded;
+    /* Values also entry by entry, unless they are many: what follows from them (scales of colours)
+     * is then the same whatever cells there are. */
+    bool        keeps_entries;
     double      budget_entries;  /* 0: exact.  Else sample rows when more entries would be read;
                                     fewer of a view whose entries cost much (View.cost) */
     Threads    *threads;

@@ -243,21 +243,51 @@ bool figure_height(const Figure *figure, const PngOptions *options, double *inch
 
 #define TRIES 40 /* of widths for a page */
 
-/* The largest of some widths at which the figure fits the page; 0: none. */
-static double width_that_fits(const Figure *figure, const PngOptions *options)
+/* All of some frames, or one figure, fit the page. */
+static bool all_fit(const Figure *figures, int count, const PngOptions *options)
+{
+    bool fit = true;
+
+    for (int k = 0; fit && k < count; k++) {
+        Error  ignored = ERROR_INIT;
+        double high;
+
+        fit = figure_height(&figures[k], options, &high, &ignored) && high <= options->page_height;
+    }
+    return fit;
+}
+
+/* The largest of some widths at which they fit the page; 0: none. */
+static double width_that_fits(const Figure *figures, int count, const PngOptions *options)
 {
     PngOptions narrow = *options;
-    double     high;
 
-    narrow.width_inch = fmin(figure_inches(figure, options), options->page_width);
+    narrow.width_inch = fmin(figure_inches(figures, options), options->page_width);
     for (int k = 0; k < TRIES && narrow.width_inch >= LEAST_PAGE; k++) {
-        Error ignored = ERROR_INIT;
-
         narrow.width_inch = floor(narrow.width_inch * 20 * (k ? 0.96 : 1)) / 20;
-        if (figure_height(figure, &narrow, &high, &ignored) && high <= options->page_height)
+        if (all_fit(figures, count, &narrow))
             return narrow.width_inch;
     }
     return 0;
+}
+
+/* What makes them fit. */
+static void advise(const Figure *figures, int count, const PngOptions *options, char *advice,
+                   size_t size)
+{
+    PngOptions bare = *options;
+    double     fits = width_that_fits(figures, count, options);
+
+    if (fits > 0) {
+        snprintf(advice, size, "--width %.4g fits", fits);
+        return;
+    }
+    bare.hides |= HIDE_CAPTION | HIDE_COUNTS;
+    fits = width_that_fits(figures, count, &bare);
+    if (fits > 0)
+        snprintf(advice, size, "--no-caption --no-count --width %.4g fits", fits);
+    else
+        snprintf(advice, size, "no width fits; draw fewer panels");
 }
 
 bool sheet_on_page(const PngOptions *options, int dpi, int *width, int *height)
@@ -282,18 +312,16 @@ bool sheet_refuse_page(const PngOptions *options, int dpi, int width, int height
                      options->page_height, advice);
 }
 
-/* The figure has width x height pixels: they become those of its page. */
-static bool take_page(const Figure *figure, const PngOptions *options, int dpi, int *width,
-                      int *height, Error *err)
+/* The figure, or the largest of frames, has width x height pixels: they become those of its
+ * page. */
+static bool take_page(const Figure *figures, int count, const PngOptions *options, int dpi,
+                      int *width, int *height, Error *err)
 {
-    double fits;
-    char   advice[64] = "no width fits; draw fewer panels";
+    char advice[64];
 
     if (sheet_on_page(options, dpi, width, height))
         return true;
-    fits = width_that_fits(figure, options);
-    if (fits > 0)
-        snprintf(advice, sizeof(advice), "--width %.4g fits", fits);
+    advise(figures, count, options, advice, sizeof(advice));
     return sheet_refuse_page(options, dpi, *width, *height, advice, err);
 }
 
@@ -390,7 +418,7 @@ bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *op
         *options->least_width = sheet_least_width(&sheet);
     width = sheet.layout.width;
     height = sheet.layout.height;
-    ok = ok && take_page(figure, options, sheet.style.dpi, &width, &height, err) &&
+    ok = ok && take_page(figure, 1, options, sheet.style.dpi, &width, &height, err) &&
          write_page(&sheet, format, width, height, options, bytes, err);
     if (ok && options->high)
         *options->high = (double)sheet.layout.height / sheet.style.dpi;
@@ -505,7 +533,7 @@ bool figure_frames(const Figure *all, int only, FigureFormat format, const PngOp
     if (!figure_theme_check(options->theme, err))
         return false;
     ok = frames_plan(&f, all, options, err) &&
-         take_page(&f.each[0], options, f.sheets[0].style.dpi, &f.width, &f.height, err);
+         take_page(f.each, f.count, options, f.sheets[0].style.dpi, &f.width, &f.height, err);
     if (ok && only < 0)
         ok = animate(&f, options, bytes, err);
     else if (ok && (format == FORMAT_TEXT_FILE || format == FORMAT_ANSI_FILE))

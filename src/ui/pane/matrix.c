@@ -84,10 +84,24 @@ static LensAxis axis_of(int64_t count, int64_t origin, int pixels, double scale)
     return axis;
 }
 
-LensView lens_view(Lens *lens, const LensShape *s)
+/* The pixels that the lens may use. */
+static LensShape near_shape(const Lens *lens, const LensShape *s)
 {
-    double   row, col;
-    LensView view;
+    LensShape shape = *s;
+
+    if (lens->zoom && s->near_height && s->near_width) {
+        shape.height = (int)min_i64(s->height, s->near_height);
+        shape.width = (int)min_i64(s->width, s->near_width);
+    }
+    return shape;
+}
+
+LensView lens_view(Lens *lens, const LensShape *whole)
+{
+    LensShape        shape = near_shape(lens, whole);
+    const LensShape *s = &shape;
+    double           row, col;
+    LensView         view;
 
     scales(lens, s, &row, &col);
     lens->q = within(lens->q, 0, s->rows - 1);

@@ -32,6 +32,8 @@ typedef struct LensAxis {
 typedef struct LensShape {
     int64_t rows, cols;    /* entries */
     int     height, width; /* pixels there are */
+    int     near_height, near_width; /* where a part is in sight: of linked panes, which then show
+                              one region; 0: all there are */
     int     tall;          /* height of a pixel in widths: 1 or 2 */
     bool    even;          /* an entry is as high as wide (queries against keys) */
 } LensShape;

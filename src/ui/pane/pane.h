@@ -32,6 +32,7 @@ typedef struct PaneColours {
     ColourMap   map;
     Scale       scale;
     double      lo, hi; /* of all that share it */
+    bool        apart;  /* it would not be seen in them: they are its own */
     int         first;  /* index of the first pane that shares it */
     /* As decided when all views were last seen whole, so that colours stay while they are moved. */
     const View *whole;

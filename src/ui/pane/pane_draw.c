@@ -56,7 +56,9 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area)
     glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
     pane->shape = (LensShape){ .rows = view_rows(view),
                                .cols = view_cols(view),
-                               .tall = glyphs_size(glyphs).tall };
+                               .tall = glyphs_size(glyphs).tall,
+                               .near_height = pane->shape.near_height,
+                               .near_width = pane->shape.near_width };
     matrix_pixels(pane->canvas, glyphs, &pane->shape.height, &pane->shape.width);
     pane->shape.even = pane->shape.rows > 8 && pane->shape.cols > 8 &&
                        pane->shape.rows <= 4 * pane->shape.cols &&
@@ -525,6 +527,7 @@ void pane_want_drawing(Ui *ui, Pane *pane)
         .col_order = panel.col_order,
         .excludes = panel.excludes,
         .excluded = panel.excluded,
+        .keeps_entries = true,
     };
     drawing_want(&ui->draughtsman, &pane->drawing, &request, pane->result,
                  panel.minus ? first->result : NULL);

@@ -99,7 +99,8 @@ static bool same_cells(const GridRequest *a, const GridRequest *b)
            a->region.row1 == b->region.row1 && a->region.col0 == b->region.col0 &&
            a->region.col1 == b->region.col1 && a->rows == b->rows && a->cols == b->cols &&
            a->row_order == b->row_order && a->col_order == b->col_order &&
-           a->excludes == b->excludes && (!a->excludes || a->excluded == b->excluded);
+           a->excludes == b->excludes && (!a->excludes || a->excluded == b->excluded) &&
+           a->keeps_entries == b->keeps_entries;
 }
 
 /* Hop counts are found for many rows at once: a sample of rows costs as much as all. */

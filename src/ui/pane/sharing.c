@@ -55,6 +55,7 @@ static void gather(Ui *ui, Group *g)
         Panel *panel = &g->asked[g->count];
 
         pane->colours.stand = SCALE_ALONE;
+        pane->colours.apart = false;
         if (!asked_panel(ui, pane, panel))
             continue;
         g->whole &= pane_whole_grid(pane, panel) != NULL;
@@ -129,6 +130,7 @@ static void settle(const Ui *ui, Group *g, const Figure *figure)
         PaneColours *c = &g->panes[k]->colours;
 
         c->stand = stand_of(g, figure, k);
+        c->apart = g->apart[k];
         c->first = (int)(g->panes[first_of(g, figure, k)] - ui->compare.panes);
         c->map = g->out[k].map;
         c->scale = g->out[k].scale;

@@ -33,10 +33,11 @@ static void compare_prepare(Ui *ui, Area area)
         bool  shown = place >= 0 && place < r.shown;
 
         pane_lay_out(ui, pane, shown ? tile_of(&r, place) : (Area){ 0 });
-        if (shown) {
-            pane_want_drawing(ui, pane);
-            strips_want(ui, pane);
-        }
+    }
+    panes_see_one_region(ui);
+    for (int i = c->first; i < c->count && i < c->first + r.shown; i++) {
+        pane_want_drawing(ui, &c->panes[i]);
+        strips_want(ui, &c->panes[i]);
     }
 }
 

@@ -20,6 +20,7 @@ struct ExportWork {
     Figure            *figure;
     Result            *results[PANES_MOST + 1]; /* retained */
     int                count, shown; /* those with a panel come first */
+    int                panes; /* of how many panes these are; 0: of all, or of no panes */
     PanelChoice        choices[PANES_MOST]; /* for the strips, which the worker finds */
     PictureOptions     options;
     char               path[512];
@@ -109,6 +110,7 @@ static bool take_panes(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     if (!make_figure(w, &shot, err))
         return false;
     w->shown = shot.count;
+    w->panes = shot.count < ui->compare.count ? ui->compare.count : 0;
     picture_command(ui->session, shot.choices, shot.count, &shot.options, command);
     if (!spares_input(ui, text_str(command), w->path, err))
         return false;
@@ -219,7 +221,10 @@ static bool export_poll(Ui *ui)
         return false;
     ui->export.work = NULL;
     journal_exported(ui, state == JOB_DONE);
-    if (state == JOB_DONE)
+    if (state == JOB_DONE && w->panes)
+        ui_say(ui, ROLE_GOOD, "written: %s, the %d of %d panes on the screen", w->path, w->shown,
+               w->panes);
+    else if (state == JOB_DONE)
         ui_say(ui, ROLE_GOOD, "written: %s", w->path);
     else
         ui_say(ui, ROLE_ERROR, "%s", state == JOB_FAILED ? job_error(w->job)->text : "not written");

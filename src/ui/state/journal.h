@@ -17,6 +17,7 @@ typedef struct Shot {
     PanelChoice    choices[PANES_MOST]; /* of the command; results borrowed from the panes */
     int            count;
     PictureOptions options; /* of all */
+    bool           named;   /* the choices have the colours that the screen chose */
     Result        *base;    /* what differences are to; NULL: none; borrowed */
 } Shot;
 

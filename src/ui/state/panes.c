@@ -52,6 +52,45 @@ void panes_link(Ui *ui)
     }
 }
 
+static bool is_seen(const Pane *pane)
+{
+    return pane->area.h && pane->canvas.h && pane_view(pane);
+}
+
+static bool see_alike(const Pane *a, const Pane *b)
+{
+    return is_seen(b) && views_share_rows(pane_view(a), pane_view(b)) &&
+           views_share_cols(pane_view(a), pane_view(b));
+}
+
+/* The pixels that the smallest of those linked with a pane has; false: they are as before. */
+static bool set_near(Compare *c, Pane *pane)
+{
+    LensShape *s = &pane->shape, was = *s;
+
+    s->near_height = s->near_width = 0;
+    for (int i = 0; c->now.linked && !c->now.solo && is_seen(pane) && i < c->count; i++) {
+        const LensShape *other = &c->panes[i].shape;
+        int              height = other->height, width = other->width / other->tall * s->tall;
+
+        if (!see_alike(pane, &c->panes[i]))
+            continue;
+        s->near_height = s->near_height ? (int)min_i64(s->near_height, height) : height;
+        s->near_width = s->near_width ? (int)min_i64(s->near_width, width) : width;
+    }
+    return s->near_height != was.near_height || s->near_width != was.near_width;
+}
+
+void panes_see_one_region(Ui *ui)
+{
+    bool changed = false;
+
+    for (int i = 0; i < ui->compare.count; i++)
+        changed |= set_near(&ui->compare, &ui->compare.panes[i]);
+    if (changed)
+        panes_link(ui);
+}
+
 static bool panes_adopt(Ui *ui, Pane *pane)
 {
     Compare *c = &ui->compare;

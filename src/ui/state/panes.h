@@ -34,6 +34,8 @@ bool panes_poll(Ui *ui);
 /* ---- cursor and tiles -------------------------------------------------------- */
 
 void panes_link(Ui *ui); /* the others follow the focused pane */
+/* Laid out: linked panes that are not seen whole show as much as the smallest of them. */
+void panes_see_one_region(Ui *ui);
 /* Cursor to an entry (token order), in sight, the others following. */
 void go_to_cell(Ui *ui, Pane *pane, int64_t q, int64_t k);
 

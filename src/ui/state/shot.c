@@ -16,7 +16,7 @@ static bool same_region(Region a, Region b)
     return a.row0 == b.row0 && a.row1 == b.row1 && a.col0 == b.col0 && a.col1 == b.col1;
 }
 
-/* Linked panes use the focused pane's region: tiles may differ by one column. */
+/* Linked panes use the focused pane's region, also one that is not on the screen. */
 static Region region_of(Ui *ui, Pane *pane, const View *view)
 {
     Pane       *focus = panes_focus(ui);
@@ -199,6 +199,63 @@ static bool shows_strips(const Shot *shot)
     return false;
 }
 
+/* A file chooses from the same numbers as the screen: from all entries. */
+static bool is_sure(const Pane *pane, const Panel *panel)
+{
+    const Grid *g = pane_whole_grid(pane, panel);
+
+    return g && ((g->rows == view_rows(panel->view) && g->cols == view_cols(panel->view)) ||
+                 (g->entries && panel->pool == POOL_MAX));
+}
+
+static bool shows_values(const Pane *pane, const Panel *panel)
+{
+    double lo, hi;
+
+    return !panel->plot && pane->drawing.grid.cells && pane->drawing.shown == panel->view &&
+           pane_range(panel, &pane->drawing.grid, &lo, &hi);
+}
+
+/* What the region's values alone would call for. */
+static ColourMap map_of_region(const Pane *pane, const Panel *panel)
+{
+    const Grid *g = &pane->drawing.grid;
+    Panel       asked;
+
+    panel_init(&asked, panel->view, panel->components, panel->plane, "");
+    pane_set_looks(pane, &asked);
+    return panel_has_one_side(&asked, g->pool_lo[asked.pool], g->pool_hi[asked.pool])
+               ? MAP_VIRIDIS
+               : asked.map;
+}
+
+/* Names the colours that the screen chose, where a file might choose others: it sees the region
+ * alone, in other cells. */
+static void name_colours(const Ui *ui, Shot *shot)
+{
+    bool sure = true;
+
+    for (int i = 0; i < shot->count; i++)
+        sure &= !shows_values(shot->panes[i], &shot->panels[i]) ||
+                is_sure(shot->panes[i], &shot->panels[i]);
+    for (int i = 0; i < shot->count && !sure; i++) {
+        const Pane  *pane = shot->panes[i];
+        const Panel *panel = &shot->panels[i];
+        PanelSpec   *spec = &shot->choices[i].spec;
+
+        if (!shows_values(pane, panel))
+            continue;
+        if (panel->view->kind == VIEW_WEIGHTS && !panel->minus && panel->pool == POOL_MAX)
+            spec->scale = (int)panel->scale;
+        if (!panel->minus && spec->map < 0 && panel->map != map_of_region(pane, panel))
+            spec->map = (int)panel->map;
+        spec->ranged = pane->colours.apart && !ui->compare.look.own_scales;
+        spec->lo = spec->ranged ? pane->colours.lo : 0;
+        spec->hi = spec->ranged ? pane->colours.hi : 0;
+    }
+    shot->named = !sure;
+}
+
 typedef struct Scales {
     int  shared, own, differences; /* panels on the screen */
     bool only_differences;         /* all that share one are differences */
@@ -231,6 +288,8 @@ static void share_scales(const Compare *c, Shot *shot)
         o->sharing = SHARE_ALL;
     } else if (c->look.own_scales) {
         o->sharing = o->rows || n.differences > 1 ? SHARE_NONE : SHARE_DIFFERENCES;
+    } else if (shot->named && n.shared && !n.only_differences) {
+        o->sharing = SHARE_ALL; /* one that stands apart has its ends */
     } else if (o->rows || (n.shared && n.own && !n.only_differences)) {
         o->sharing = SHARE_QUANTITIES;
         if (!o->rows)
@@ -258,6 +317,7 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     if (shot->options.strips.kind == MARGIN_SUMS)
         shot->options.strips.query_count =
             pane_marked(ui, shot->panes[0], shot->options.strips.queries);
+    name_colours(ui, shot);
     share_head(shot);
     share_order(shot);
     share_looks(shot);

@@ -185,4 +185,57 @@ TEST(one_large_weight_leaves_no_dark_sheet)
     figure_free(figure);
 }
 
+/* A logarithmic scale reaches four decades down: a panel below them has its own range, and the
+ * others a scale as if it were not there. */
+TEST(weights_below_a_logarithmic_scale_stand_apart)
+{
+    static float tiny[64];
+    View         view, low;
+    Figure      *figure = matrices(&view, 3, "m");
+    Sheet        sheet;
+
+    low = view;
+    low.tensor = tensor_of(DT_F32, 2, view.shape, tiny);
+    figure->panels[1].view = &low;
+    for (int all = 0; all < 2; all++) {
+        figure->sharing = all ? SHARE_ALL : SHARE_QUANTITIES;
+        for (int k = 0; k < 64; k++)
+            tiny[k] = ramp[k] * 5e-5f;
+        plan_of(&sheet, figure, 6);
+        assert_int_equal(sheet.scene.panels[1].apart, !all);
+        assert_int_equal(sheet.scene.panels[0].scale, all ? SCALE_LOG : SCALE_LINEAR);
+        assert_int_equal(sheet.scene.panels[1].scale, all ? SCALE_LOG : SCALE_LINEAR);
+        CHECK((sheet.scene.panels[1].hi < 1e-4 * sheet.scene.panels[0].hi) == !all, "%g",
+              sheet.scene.panels[1].hi);
+        sheet_free(&sheet);
+    }
+    figure_free(figure);
+}
+
+/* What is chosen for a matrix of few entries does not depend on the cells it is drawn with. */
+TEST(fewer_cells_choose_the_same_scale)
+{
+    static float weights[64 * 64];
+    View         view = matrix(VIEW_WEIGHTS, weights);
+    Figure      *figure = figure_new(1, NULL);
+
+    view.shape[0] = view.shape[1] = 64;
+    view.tensor = tensor_of(DT_F32, 2, view.shape, weights);
+    panel_init(&figure->panels[0], &view, NULL, 0, "m");
+    for (int large = 2; large <= 64; large += 62) { /* rows with a large weight */
+        for (int k = 0; k < 64 * 64; k++)
+            weights[k] = k % 65 == 0 && k / 65 < large ? 1 : 0.001f * (float)(1 + k % 5);
+        for (int64_t cells = 64; cells >= 4; cells /= 2) {
+            CellCount count = { cells, cells };
+            Scene     scene;
+
+            assert_true(scene_make(&scene, figure, &count, NULL));
+            CHECK(scene.panels[0].scale == (large == 2 ? SCALE_LOG : SCALE_LINEAR),
+                  "%d large, %lld cells", large, (long long)cells);
+            scene_free(&scene);
+        }
+    }
+    figure_free(figure);
+}
+
 SUITE(NULL, NULL)
