@@ -235,6 +235,8 @@ struct Run {
     Text             notes;       /* the same: how a parameter was read */
     struct { const char *name; double value; bool integer; } figures[32];
     int              figure_count;
+    struct { const char *name; int64_t value; } sizes[4]; /* see run_size */
+    int              size_count;
     int              preparing;   /* depth of run_prepare */
     ReplaySource     replay;      /* what replay_new repeats */
     const void      *prepared;    /* the back end's own, by Ops.prepare */
@@ -457,6 +459,9 @@ void replay_offer_features(Run *r, int64_t directions, int waves, bool negative,
 /* A scalar for figures.json; name static. */
 void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);
+/* The value of a parameter that its default left to the mechanism, or that a given tensor's shape
+ * decided: captions say it.  param: its name, static. */
+void run_size(Run *r, const char *param, int64_t value);
 /* A causal run as steps of a decoder: `held` are the keys in the cache at each query, runs of
  * neighbours; cells with one of the bits `slots` are held together with others in a slot.  Views
  * cache, evicted and evicted_mass (VIEWS_OF_CACHE).  Exact attention is that over the scores of

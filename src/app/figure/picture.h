@@ -188,6 +188,9 @@ void generated_words(const char *name, bool pairs, Text *out);
 /* "BigBird, window 5" of "bigbird(window=5)"; a stack, and settings with brackets or texts in them,
  * stay as they are. */
 void mechanism_words(const Mechanism *m, const char *name, Text *out);
+/* Appends "window 3, 2 global tokens, 3 random keys a row": the sizes of a mechanism that its title
+ * does not name, as the run had them. */
+void picture_sizes(const Result *result, Text *out);
 /* Sets titles, names of series and caption of a figure whose panels are made. */
 void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options);

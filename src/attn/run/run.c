@@ -427,6 +427,14 @@ void run_figure_int(Run *r, const char *name, int64_t value)
     r->figures[r->figure_count - 1].integer = true;
 }
 
+void run_size(Run *r, const char *param, int64_t value)
+{
+    if (r->size_count < (int)(sizeof(r->sizes) / sizeof(*r->sizes))) {
+        r->sizes[r->size_count].name = param;
+        r->sizes[r->size_count++].value = value;
+    }
+}
+
 /* Tensors that a mechanism is given, or that are drawn for it; see run.h. */
 
 /* The given tensor with its head axis put in where it is missing. */

@@ -100,6 +100,7 @@ static void performer_run(Run *r, const void *opaque)
 
     run_stage(r, "directions");
     w = performer_directions(r, p);
+    run_size(r, "features", projects(p) ? performer_direction_count(p) : 0);
     if (map.wide && w.data && !run_failed(r)) {
         w = tensor_convert(r->arena, w, DT_F64);
         if (!w.data)

@@ -142,6 +142,7 @@ static void rfa_attend(Run *r, const Params *p, Tensor w, bool wide, LinearAtten
     FeatureMap map = map_of(p);
 
     map.wide = wide;
+    run_size(r, "features", direction_count(p));
     run_stage(r, "features");
     op_linear_features(r, in, r->q, w, map, false);
     op_linear_features(r, in, r->k, w, map, true);
