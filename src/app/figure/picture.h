@@ -199,6 +199,9 @@ void picture_caption_steps(Figure *figure, const Result *result, const PictureOp
 /* The next of these lines, which a result's run warned of, with the mechanism in front of it;
  * false: there is none. */
 bool result_warning(const Result *result, const char **lines, Text *out);
+/* The same of one head: rows are counted in it alone, and what it has none of is left out.  head
+ * below 0: of all. */
+bool result_head_warning(const Result *result, int64_t head, const char **lines, Text *out);
 /* Adds all of them, a line each; lines that differ in numbers alone become one, "N of 64 rows". */
 void result_warning_lines(const Result *result, Text *out);
 /* Appends a message for readers, which may begin with a mechanism's id: "Linformer has no causal

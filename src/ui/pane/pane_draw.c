@@ -464,7 +464,7 @@ static void draw_warning(Ui *ui, const Pane *pane, int used)
     int         room = a.w - 4 - used;
     Text        line = { 0 };
 
-    if (result_warning(pane->result, &lines, &line)) {
+    if (result_head_warning(pane->result, pane->spec.head, &lines, &line)) {
         term_char(ui->term, a.y, a.x + a.w - 2, '!', ui_style(ui, ROLE_WARN));
         if (room >= WARNING_LEAST)
             term_textf(ui->term, a.y + a.h - 1, a.x + 2 + used, room, ui_style(ui, ROLE_WARN),

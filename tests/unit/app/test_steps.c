@@ -399,6 +399,27 @@ TEST(captions_say_the_sizes_of_weights)
     assert_size_of("sparse-strided", "connectivity", "stride 6");
 }
 
+/* Rows are counted in the head that is drawn; a head that has none has no warning. */
+TEST(captions_count_the_rows_of_their_head)
+{
+    Result           *result = run_of("performer(denominator_eps=1e9)", 0);
+    const PanelChoice panel = { .result = result, .spec = panel_spec("weights") };
+    const char *lines = "performer: 3 of 80 rows are short\nperformer: 3 of 80 rows are long\n";
+    int64_t     counts[] = { 0, 3 };
+    Text        line = { 0 };
+
+    assert_int_equal(result->run->h, 2);
+    assert_caption(&panel, 1, NULL, true, "; \u2020 Performer: 40 of 40 rows have a denominator");
+    assert_caption(&panel, 1, NULL, false, "of 80");
+    result->run->by_head_count = 0;
+    assert_int_equal(run_count_by_head(result->run, counts, 2, 40), 3);
+    assert_false(result_head_warning(result, 0, &(const char *){ lines }, &line));
+    assert_true(result_head_warning(result, 1, &lines, &line));
+    assert_string_equal(text_str(&line), "performer: 3 of 40 rows are short");
+    text_free(&line);
+    result_release(result);
+}
+
 static void assert_read(const char *text, const char *expected)
 {
     Text out = { 0 };
