@@ -322,12 +322,14 @@ static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
         caption_count(panel, grid, out);
 }
 
-/* "buckets 0 to 5"; "forward, backward: 12 of 90 entries (13.3 %)" where some entries have none. */
-static void caption_categories(const Panel *panel, const Grid *grid, Text *out)
+/* "buckets 0 to 5"; "buckets 0 to 15, 12 colours repeat"; "forward, backward: 12 of 90 entries (13.3 %)" where some entries have none. */
+static void caption_categories(const Panel *panel, const Grid *grid, bool letters, Text *out)
 {
     size_t begun = out->length;
 
     categories_text(panel, grid, out);
+    if (categories_repeat(panel, grid, letters))
+        text_addf(out, ", %d %s repeat", category_kinds(letters), letters ? "letters" : "colours");
     if (!panel->view->categories)
         return;
     if (out->length > begun)
@@ -407,7 +409,8 @@ int64_t panel_first(const Panel *panel, bool rows)
     return axis && !strcmp(axis, "round");
 }
 
-void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
+static void caption_panel(const Panel *panel, const Grid *grid, bool letters, char *text,
+                          size_t size)
 {
     Text   out = { 0 };
     double share, below;
@@ -420,7 +423,7 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     else if (schedule)
         caption_schedule(grid, &out);
     else if (categories)
-        caption_categories(panel, grid, &out);
+        caption_categories(panel, grid, letters, &out);
     else
         caption_entries(panel, grid, &out);
     caption_cell(panel, grid, categories, &out);
@@ -452,6 +455,16 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     snprintf(text, size, "%s%s%s", panel->sizes, *panel->sizes && out.length ? "; " : "",
              text_str(&out));
     text_free(&out);
+}
+
+void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
+{
+    caption_panel(panel, grid, false, text, size);
+}
+
+void panel_caption_letters(const Panel *panel, const Grid *grid, char *text, size_t size)
+{
+    caption_panel(panel, grid, true, text, size);
 }
 
 const char *panel_quantity(const Panel *panel)

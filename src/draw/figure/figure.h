@@ -143,6 +143,8 @@ int64_t panel_first(const Panel *panel, bool rows);
  * of 103 x 103" (rows x columns). Empty when there is nothing to add, as for all weights one by
  * one. */
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
+/* The same of a panel whose categories are letters. */
+void    panel_caption_letters(const Panel *panel, const Grid *grid, char *text, size_t size);
 /* The settled plot of a plot panel; NULL: out of memory, or the curves do not fit together. */
 Plot *panel_plot(const Panel *panel, Error *err);
 /* Widens the values lo..hi to the range that the panel's colours span. */
@@ -232,6 +234,8 @@ void    category_word(const View *view, char *text, size_t size);
 void    categories_word(const View *view, char *text, size_t size);
 /* The categories of a grid: "buckets 0 to 5"; named ones that occur, "forward, backward". */
 void    categories_text(const Panel *panel, const Grid *grid, Text *out);
+/* Two categories that cells show have one colour, or one letter. */
+bool    categories_repeat(const Panel *panel, const Grid *grid, bool letters);
 /* Number of distinct colours (or letters); beyond it they repeat. */
 int     category_kinds(bool letters);
 /* Legend entry of a category: colour, letter, and name or number. */

@@ -470,7 +470,8 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
         draw_scale(&brush, out);
     snprintf(caption, sizeof(caption), "%s", panel->caption);
     if (!*caption)
-        panel_caption(panel, grid, caption, sizeof(caption));
+        (plan->mode == TEXT_LETTERS ? panel_caption_letters : panel_caption)(
+            panel, grid, caption, sizeof(caption));
     if (!(options->hides & HIDE_COUNTS))
         block_wrap(out, caption, plan->width, !options->utf8);
     for (int i = 0; i < panel->note_count; i++) {
