@@ -239,6 +239,7 @@ struct Run {
     int              by_head_count;
     struct { const char *name; int64_t value; } sizes[4]; /* see run_size */
     int              size_count;
+    bool             excludes_self; /* a query sees its own key only if it sees no other */
     int              preparing;   /* depth of run_prepare */
     ReplaySource     replay;      /* what replay_new repeats */
     const void      *prepared;    /* the back end's own, by Ops.prepare */

@@ -314,6 +314,18 @@ static void caption_marked(const Panel *panel, const Grid *grid, Text *out)
               fewer ? "at most " : "", (long long)keys);
 }
 
+/* "57 missed by design: the query itself", of all queries alone. */
+static void caption_itself(const Panel *panel, const Grid *grid, Text *out)
+{
+    const int64_t *itself = panel->view->found->itself;
+    bool           whole = rows_of(grid) == view_rows(panel->view) &&
+                           cols_of(grid) == view_cols(panel->view);
+
+    if (itself && itself[panel->plane] && whole)
+        text_addf(out, "%s%lld missed by design: the query itself", comma(out),
+                  (long long)itself[panel->plane]);
+}
+
 static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
 {
     if (panel->view->found && !panel->minus)
@@ -441,6 +453,8 @@ static void caption_panel(const Panel *panel, const Grid *grid, bool letters, ch
     if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))
         text_addf(&out, "%s%.1f %% found", comma(&out),
                   100 * panel->view->found->share[panel->plane]);
+    if (panel->view->found && !panel->minus)
+        caption_itself(panel, grid, &out);
     if (panel->view->origin) /* random values look like noise: the caption names them */
         text_addf(&out, "%s%s", comma(&out), panel->view->origin);
     if (grid->sampled)
