@@ -49,6 +49,7 @@ static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
     step_title(step, title, sizeof(title));
     panel_init(panel, step->shown, view_components(step->shown),
                step_plane(step, o->head), title);
+    panel->causal = step->result->run->causal && step->result->run->n == step->result->run->m;
     if (o->sorted && step_order(step, head))
         picture_sort_panel(step->result, head, step_round(step), panel);
 }

@@ -439,6 +439,8 @@ static void caption_panel(const Panel *panel, const Grid *grid, bool letters, ch
     else
         caption_entries(panel, grid, &out);
     caption_cell(panel, grid, categories, &out);
+    if (*panel->sorted)
+        text_addf(&out, "%s%s", comma(&out), panel->sorted);
     if (panel_style(panel) == STYLE_VALUE && panel->scale != SCALE_LINEAR)
         text_addf(&out, "%s%s scale", comma(&out), scale_name(panel->scale));
     if (panel_style(panel) == STYLE_VALUE && panel_is_log(panel) && panel->hi > panel->lo)

@@ -61,6 +61,7 @@ typedef struct Panel {
     /* The first slot of each chunk or cluster in that order, separated by lines; borrowed. */
     const int64_t *slot_groups;
     int64_t        slot_group_count;
+    char           sorted[112]; /* words on that order for the caption; "" none */
     bool           excludes;    /* the column `excluded` does not count: see GridRequest */
     int64_t        excluded;
     Margin        *margin; /* bars beside it in place of the view's own; owned by the figure;
