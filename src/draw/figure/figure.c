@@ -365,6 +365,47 @@ static void caption_cell(const Panel *panel, const Grid *grid, bool categories, 
         text_addf(out, ", shade = %s", pool_name(POOL_COVER));
 }
 
+int64_t panel_first(const Panel *panel, bool rows)
+{
+    const char *axis = rows ? panel->view->rows : panel->view->cols;
+
+    return axis && !strcmp(axis, "round");
+}
+
+/* "queries 10 to 31"; "sorted keys 0 to 7" where these are places in an order, not tokens. */
+static void caption_range(const char *axis, bool ordered, int64_t first, int64_t end, Text *out)
+{
+    size_t length = strlen(axis);
+    bool   y = length && axis[length - 1] == 'y' && strcmp(axis, "key") != 0;
+
+    text_add(out, ordered ? "sorted " : "");
+    if (end - first == 1)
+        text_addf(out, "%s %lld", axis, (long long)first);
+    else
+        text_addf(out, "%.*s%s %lld to %lld", (int)(length - y), axis, y ? "ies" : "s",
+                  (long long)first, (long long)end - 1);
+}
+
+/* "queries 10 to 31, keys 0 to 39 of 64": the part of the matrix that is drawn. */
+static void caption_region(const Panel *panel, const Grid *grid, Text *out)
+{
+    const View *view = panel->view;
+    Region      r = grid->region;
+    int64_t     rows = view_rows(view), cols = view_cols(view);
+
+    if (panel->picture || (rows_of(grid) == rows && cols_of(grid) == cols))
+        return;
+    text_add(out, comma(out));
+    caption_range(view->rows && *view->rows ? view->rows : "row", panel->row_order != NULL,
+                  r.row0 + panel_first(panel, true), r.row1 + panel_first(panel, true), out);
+    if (rows != cols)
+        text_addf(out, " of %lld", (long long)rows);
+    text_add(out, ", ");
+    caption_range(view->cols && *view->cols ? view->cols : "column", panel->col_order != NULL,
+                  r.col0 + panel_first(panel, false), r.col1 + panel_first(panel, false), out);
+    text_addf(out, " of %lld", (long long)cols);
+}
+
 /* "query at row 5, column 7 sees 12 of 256 pixels (4.69 %)" */
 static void caption_picture(const Panel *panel, const Grid *grid, Text *out)
 {
@@ -414,13 +455,6 @@ static void caption_least(double least, Text *out)
         text_addf(out, " down to %.2g", least);
 }
 
-int64_t panel_first(const Panel *panel, bool rows)
-{
-    const char *axis = rows ? panel->view->rows : panel->view->cols;
-
-    return axis && !strcmp(axis, "round");
-}
-
 static void caption_panel(const Panel *panel, const Grid *grid, bool letters, char *text,
                           size_t size)
 {
@@ -438,6 +472,7 @@ static void caption_panel(const Panel *panel, const Grid *grid, bool letters, ch
         caption_categories(panel, grid, letters, &out);
     else
         caption_entries(panel, grid, &out);
+    caption_region(panel, grid, &out);
     caption_cell(panel, grid, categories, &out);
     if (*panel->sorted)
         text_addf(&out, "%s%s", comma(&out), panel->sorted);
