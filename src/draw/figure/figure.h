@@ -81,8 +81,8 @@ typedef struct Panel {
     bool           bare;       /* one of many: cells and title, no axes, letter or caption */
     char           side[16];   /* of a bare panel: words left of it, "L3" */
     char           title[128];
-    char           sizes[128];   /* of its pattern, "window 3, 2 global tokens": begins the caption
-                                    that panel_caption writes */
+    char           sizes[256];   /* of its mechanism, "window 3, 2 global tokens", or what a step
+                                    does: begins the caption that panel_caption writes */
     char           caption[256]; /* empty: panel_caption writes it */
 } Panel;
 

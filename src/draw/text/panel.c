@@ -450,7 +450,7 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
     Brush brush = { .panel = panel, .grid = grid, .plan = plan,
                     .pen = { .colours = options->colours },
                     .levels = levels_of(panel, plan->mode, options->colours) };
-    char  caption[256];
+    char  caption[512];
 
     if (panel->bare) {
         for (int k = 0; k < title->count; k++)
