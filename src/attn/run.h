@@ -235,6 +235,11 @@ struct Run {
     Text             notes;       /* the same: how a parameter was read */
     struct { const char *name; double value; bool integer; } figures[32];
     int              figure_count;
+    struct { const int64_t *counts; int64_t heads, each; } by_head[8]; /* run_count_by_head */
+    int              by_head_count;
+    struct { const char *name; int64_t value; } sizes[4]; /* see run_size */
+    int              size_count;
+    bool             excludes_self; /* a query sees its own key only if it sees no other */
     int              preparing;   /* depth of run_prepare */
     ReplaySource     replay;      /* what replay_new repeats */
     const void      *prepared;    /* the back end's own, by Ops.prepare */
@@ -276,6 +281,10 @@ const View *run_view(const Run *run, const char *name);
 bool run_failed(const Run *r); /* also true once cancelled */
 void run_fail(Run *r, ErrorCode code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void run_warn(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "SUM of ALL rows" in a warning counts rows of all heads; `counts` (run_head_counts) are those
+ * of each head, of `each` rows.  So the caption of one head says its own.  Returns the sum. */
+int64_t *run_head_counts(Run *r, int64_t heads); /* zeros; NULL: no memory */
+int64_t run_count_by_head(Run *r, const int64_t *counts, int64_t heads, int64_t each);
 /* Why rows of a causal run know of later tokens: "the lines are chosen by the last queries". */
 void run_looks_ahead(Run *r, const char *why);
 /* What is in order, but may not be what the user thinks; once, however often it is noted. */
@@ -459,6 +468,9 @@ void replay_offer_features(Run *r, int64_t directions, int waves, bool negative,
 /* A scalar for figures.json; name static. */
 void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);
+/* The value of a parameter that its default left to the mechanism, or that a given tensor's shape
+ * decided: captions say it.  param: its name, static. */
+void run_size(Run *r, const char *param, int64_t value);
 /* A causal run as steps of a decoder: `held` are the keys in the cache at each query, runs of
  * neighbours; cells with one of the bits `slots` are held together with others in a slot.  Views
  * cache, evicted and evicted_mass (VIEWS_OF_CACHE).  Exact attention is that over the scores of

@@ -209,66 +209,6 @@ static bool shows_fixed_pairs(const Figure *figure, const PanelChoice *panels, i
     return shows_pairs(figure);
 }
 
-/* What a size counts: "global token"; NULL: its name says it. */
-static const char *counted_of(const Param *param, bool blocks)
-{
-    if (!strcmp(param->name, "global"))
-        return blocks ? "global block" : "global token";
-    if (!strcmp(param->name, "random"))
-        return blocks ? "random block" : "random key";
-    return NULL;
-}
-
-/* ", window 3" or ", 2 global tokens"; nothing of a size that changes nothing, or that the title
- * names. */
-static void add_size(const Param *param, const void *values, const Assignments *given, bool blocks,
-                     const char *before, Text *out)
-{
-    const char *counted = counted_of(param, blocks), *value;
-    Text        text = { 0 };
-
-    if (strstr(param->name, "iter")) /* how exactly it is computed is no size */
-        return;
-    params_print(param, values, &text);
-    value = text_str(&text);
-    if (isdigit((unsigned char)*value) && strcmp(value, "0") != 0 &&
-        (counted || strcmp(value, "1") != 0) && !assignments_find(given, param->name)) {
-        text_add(out, before);
-        if (counted) {
-            text_addf(out, "%s %s%s%s", value, counted, strcmp(value, "1") ? "s" : "",
-                      strcmp(param->name, "random") ? "" : " a row");
-        } else {
-            picture_words(param->name, out);
-            text_addf(out, " %s", value);
-        }
-    }
-    text_free(&text);
-}
-
-/* "window 3, 2 global tokens, 3 random keys a row": the sizes of a mechanism's pattern. */
-static void add_sizes(const Result *result, Text *out)
-{
-    const Request   *request = &result->request;
-    const Mechanism *m = result->run->mechanism;
-    const Param     *block;
-    void            *values;
-
-    values = m && m->params && !request->above ? calloc(1, m->params_size) : NULL;
-    if (values && params_bind(m->params, values, &request->given, NULL)) {
-        Text size = { 0 };
-
-        block = params_find(m->params, "block");
-        if (block)
-            params_print(block, values, &size);
-        for (const Param *p = m->params; p->name; p++)
-            if (p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_LIST)
-                add_size(p, values, &request->given, block && strcmp(text_str(&size), "1"),
-                         out->length ? ", " : "", out);
-        text_free(&size);
-    }
-    free(values);
-}
-
 /* False with measured numbers too: drawn again they come from the file, not from the result. */
 static bool has_one_result(const PanelChoice *panels, int count)
 {
@@ -320,7 +260,16 @@ static const char *given_title(const Figure *figure, const PanelChoice *choice,
     return choice->title || figure->count > 1 ? choice->title : options->title;
 }
 
-/* Sizes of a pattern, and parameters that no title says: the figure's caption has those of all
+/* What is drawn depends on the sizes of the mechanism: pairs, or the weights on them. */
+static bool shows_sizes(const Panel *panel)
+{
+    const View *view = panel->view;
+
+    return is_pattern(panel) || view->found || view->kind == VIEW_WEIGHTS ||
+           (view->kind == VIEW_SIGNED && !strncmp(view->name, "weights", strlen("weights")));
+}
+
+/* Sizes of a mechanism, and parameters that no title says: the figure's caption has those of all
  * panels, otherwise each panel its own below it. */
 static void size_panels(Figure *figure, const PanelChoice *panels, int count,
                         const PictureOptions *options, Text *caption)
@@ -335,8 +284,8 @@ static void size_panels(Figure *figure, const PanelChoice *panels, int count,
         if (panels[i].joins || panel->plot || panel->minus)
             continue;
         add_unsaid(panels[i].result, given_title(figure, &panels[i], options), &sizes);
-        if (is_pattern(panel))
-            add_sizes(panels[i].result, &sizes);
+        if (shows_sizes(panel))
+            picture_sizes(panels[i].result, &sizes);
         if (!one && sizes.length < sizeof(panel->sizes))
             snprintf(panel->sizes, sizeof(panel->sizes), "%s", text_str(&sizes));
         else if (one && caption && !said && sizes.length)

@@ -89,13 +89,15 @@ static bool is_of_words(const char *name)
     return true;
 }
 
-/* Names that are words, else how many parameters there are. */
+#define NAMES_FEW 3 /* so many symbols are named, too */
+
+/* Names that are words or few, else how many parameters there are. */
 static void add_reader_names(const Runs *r, const char *const *names, int count, Text *out)
 {
     bool words = count <= r->most;
 
     for (int i = 0; i < count; i++)
-        words = words && is_of_words(names[i]);
+        words = words && (count <= NAMES_FEW || is_of_words(names[i]));
     if (words)
         add_names(r, names, count, out);
     else if (count > 1)

@@ -188,6 +188,9 @@ void generated_words(const char *name, bool pairs, Text *out);
 /* "BigBird, window 5" of "bigbird(window=5)"; a stack, and settings with brackets or texts in them,
  * stay as they are. */
 void mechanism_words(const Mechanism *m, const char *name, Text *out);
+/* Appends "window 3, 2 global tokens, 3 random keys a row": the sizes of a mechanism that its title
+ * does not name, as the run had them. */
+void picture_sizes(const Result *result, Text *out);
 /* Sets titles, names of series and caption of a figure whose panels are made. */
 void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options);
@@ -196,6 +199,9 @@ void picture_caption_steps(Figure *figure, const Result *result, const PictureOp
 /* The next of these lines, which a result's run warned of, with the mechanism in front of it;
  * false: there is none. */
 bool result_warning(const Result *result, const char **lines, Text *out);
+/* The same of one head: rows are counted in it alone, and what it has none of is left out.  head
+ * below 0: of all. */
+bool result_head_warning(const Result *result, int64_t head, const char **lines, Text *out);
 /* Adds all of them, a line each; lines that differ in numbers alone become one, "N of 64 rows". */
 void result_warning_lines(const Result *result, Text *out);
 /* Appends a message for readers, which may begin with a mechanism's id: "Linformer has no causal

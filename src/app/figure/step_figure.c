@@ -49,6 +49,7 @@ static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
     step_title(step, title, sizeof(title));
     panel_init(panel, step->shown, view_components(step->shown),
                step_plane(step, o->head), title);
+    panel->causal = step->result->run->causal && step->result->run->n == step->result->run->m;
     if (o->sorted && step_order(step, head))
         picture_sort_panel(step->result, head, step_round(step), panel);
 }
@@ -218,25 +219,27 @@ static bool are_frames(const char *path, const char *frame, const PngOptions *op
            error_set(err, ERR_USAGE, "%s: an animation is one file of all frames", path);
 }
 
-/* Adds a caption below each picture. */
+/* What the step does stands below each picture, before its counts. */
 static void caption_frames(Figure *figure, Result *result, const int *which)
 {
     for (int k = 0; k < figure->count; k++) {
-        Panel *panel = &figure->panels[k];
-        Text   view = { 0 };
-        Step   step;
+        Panel      *panel = &figure->panels[k];
+        Text        view = { 0 };
+        Step        step;
+        const char *said;
+        size_t      length;
 
         if (!result_step(result, which[k], &step))
             continue;
+        said = step.stage->said ? step.stage->said : step.note;
+        length = said ? strlen(said) : 0;
         picture_words(step.shown->name, &view);
         snprintf(panel->title, sizeof(panel->title), "step %d of %d: ", step.index + 1, step.count);
         step_name(&step, panel->title + strlen(panel->title),
                   sizeof(panel->title) - strlen(panel->title));
-        snprintf(panel->caption, sizeof(panel->caption), "%s%s%s", text_str(&view),
-                 step.stage->said || step.note ? ": " : "",
-                 step.stage->said ? step.stage->said
-                 : step.note      ? step.note
-                                  : "");
+        text_add(&view, said ? ": " : "");
+        text_add_bytes(&view, said ? said : "", length - (length && said[length - 1] == '.'));
+        snprintf(panel->sizes, sizeof(panel->sizes), "%s", text_str(&view));
         text_free(&view);
     }
 }
@@ -318,8 +321,7 @@ bool steps_save(Result *result, int from, int to, const PictureOptions *o,
              o->title ? o->title : text_str(&words));
     text_free(&request);
     text_free(&words);
-    if (!moves)
-        picture_caption_steps(figure, result, o);
+    picture_caption_steps(figure, result, o); /* of each frame, too */
     ok = moves ? save_frames(figure, result, which, frame, line, options, path, err)
                : picture_save(figure, &result, 1, line, options, path, err);
     figure_free(figure);

@@ -1,5 +1,6 @@
 /* warnings.c -- what the runs behind a figure warned of: signs before titles of panels, reasons in
  * the caption, and lines for the command's output. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,60 @@ bool result_warning(const Result *result, const char **lines, Text *out)
     text_addf(out, "%.*s", (int)length, *lines);
     *lines += length + ((*lines)[length] == '\n');
     return text_ok(out);
+}
+
+/* Where "256 of 512 " stands in the line; NULL: nowhere. */
+static const char *count_in(const char *line, const char *count)
+{
+    const char *at = strstr(line, count);
+
+    while (at && at > line && isdigit((unsigned char)at[-1]))
+        at = strstr(at + 1, count);
+    return at;
+}
+
+/* The line begins with the count, perhaps behind a mechanism's id: "performer: 12 of 64 rows". */
+static bool begins_with_count(const char *line, const char *at)
+{
+    size_t id = strcspn(line, " :");
+
+    return at == line || (line[id] == ':' && at == line + id + 2);
+}
+
+/* Writes the head's count in place of that of all heads; false: it has none. */
+static bool count_of_head(const Run *run, int64_t head, Text *line)
+{
+    for (int k = 0; k < run->by_head_count; k++) {
+        const int64_t *counts = run->by_head[k].counts;
+        int64_t        heads = run->by_head[k].heads, each = run->by_head[k].each, sum = 0;
+        int64_t        own = counts[head * heads / run->h];
+        const char    *at;
+        char           count[64];
+        Text           words = { 0 };
+
+        for (int64_t h = 0; h < heads; h++)
+            sum += counts[h];
+        snprintf(count, sizeof(count), "%lld of %lld ", (long long)sum, (long long)(heads * each));
+        at = count_in(text_str(line), count);
+        if (!at)
+            continue;
+        if (!own && begins_with_count(text_str(line), at))
+            return false;
+        text_addf(&words, "%.*s%lld of %lld %s", (int)(at - text_str(line)), text_str(line),
+                  (long long)own, (long long)each, at + strlen(count));
+        text_free(line);
+        *line = words;
+        return true;
+    }
+    return true;
+}
+
+bool result_head_warning(const Result *result, int64_t head, const char **lines, Text *out)
+{
+    while (result_warning(result, lines, out))
+        if (head < 0 || head >= result->run->h || count_of_head(result->run, head, out))
+            return true;
+    return false;
 }
 
 /* Number of a reason; -1: there are too many. */
@@ -128,12 +183,12 @@ void result_warning_lines(const Result *result, Text *out)
 }
 
 /* Adds the signs of what the result's run warned of. */
-static void add_signs(Reasons *all, const Result *result, Text *signs)
+static void add_signs(Reasons *all, const Result *result, int64_t head, Text *signs)
 {
     const char *lines = result ? text_str(&result->run->warnings) : NULL;
     Text        line = { 0 };
 
-    while (result_warning(result, &lines, &line))
+    while (result_head_warning(result, head, &lines, &line))
         add_line(all, text_str(&line), signs);
     text_free(&line);
 }
@@ -312,8 +367,11 @@ void picture_warn(Figure *figure, const PanelChoice *panels, int count,
         char  *title = named ? panel->title : figure->title;
         size_t size = named ? sizeof(panel->title) : sizeof(figure->title);
 
-        add_signs(&all, panels[i].result, &signs);
-        add_signs(&all, panels[i].minus, &signs);
+        int64_t head = picture_all_heads(panel) ? -1 : picture_head(&panels[i], options);
+
+        head = head < 0 && !picture_all_heads(panel) ? 0 : head;
+        add_signs(&all, panels[i].result, head, &signs);
+        add_signs(&all, panels[i].minus, head, &signs);
         picture_result_name(panels, count, i, options, name, sizeof(name));
         if (signs.length && !sign_series(text_str(&signs), name, panel->made) &&
             !sign_row(text_str(&signs), name, panel->made) &&

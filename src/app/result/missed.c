@@ -23,6 +23,7 @@ typedef struct MissedParts {
     uint8_t       *bits;           /* [h][n][keys] what found it; 0: no such key */
     uint64_t      *seen;           /* [h][n][keys] rounds that found it */
     Arena         *arena;          /* of the pattern */
+    int64_t       *itself;         /* [h]; NULL: the mechanism does not leave a query's key out */
     ViewFound      about;
     const char    *causes[8];      /* what the bits mean in the cells' own view */
     View           view;
@@ -276,6 +277,18 @@ static Pattern *cells_of_bit(Missed *o, PatternShape shape, uint8_t bit, int64_t
     return pattern_lists(p->arena, shape, offset, list, bit);
 }
 
+/* Rows of each head whose own key is among the strongest, and missed. */
+static void count_themselves(Missed *o)
+{
+    MissedParts *p = o->parts;
+
+    p->itself = arena_zalloc(p->arena, o->h, sizeof(*p->itself));
+    for (int64_t x = 0; p->itself && x < o->h * o->n * o->keys; x++)
+        p->itself[x / (o->n * o->keys)] += p->strongest.key[x] == x / o->keys % o->n &&
+                                           p->bits[x] == COMPONENT_OTHER;
+    p->about.itself = p->itself;
+}
+
 static bool make_missed_view(Missed *o, Error *err)
 {
     MissedParts *p = o->parts;
@@ -365,6 +378,8 @@ static bool find_missed(const Run *run, Missed *o, Threads *threads, const atomi
              error_set(err, ERR_NOMEM, "not enough memory for the rows of the pattern");
     }
     free(l.causes);
+    if (ok && run->excludes_self && run->n == run->m)
+        count_themselves(o);
     ok = ok && make_missed_view(o, err);
     if (ok)
         name_causes(o->parts, run);

@@ -1,6 +1,7 @@
 /* order.c -- the order in which a mechanism sorted its tokens; see views.h. */
 #include "app/result/views.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,14 +207,21 @@ static const View *sorted_by_row(Result *result, const View *view)
 }
 
 /* Categories whose borders are drawn: chunks, else the sorted categories. */
-static const int32_t *border_categories(const Run *run, int64_t head, int64_t round)
+static const View *border_view(const Run *run)
 {
     const View *chunks = run_view(run, "chunks");
 
     for (int i = run->view_count - 1; i >= 0 && !chunks; i--)
         if (run->views[i].kind == VIEW_BUCKETS && view_cols(&run->views[i]) == run->n)
             chunks = &run->views[i];
-    return chunks && chunks->kind == VIEW_BUCKETS ? round_line(run, chunks, head, round) : NULL;
+    return chunks && chunks->kind == VIEW_BUCKETS ? chunks : NULL;
+}
+
+static const int32_t *border_categories(const Run *run, int64_t head, int64_t round)
+{
+    const View *view = border_view(run);
+
+    return view ? round_line(run, view, head, round) : NULL;
 }
 
 int64_t picture_borders(const Result *result, int64_t head, int64_t round, const int32_t *order,
@@ -261,11 +269,27 @@ void picture_order_panel(Result *result, int64_t head, int64_t round, Panel *pan
         panel->col_order = order;
 }
 
+/* "sorted as in round 1, lines between chunks": what cannot be seen of a matrix. */
+static void word_order(const Result *result, int64_t round, Panel *panel)
+{
+    const View *of = border_view(result->run);
+    char        word[64], as[48] = "";
+
+    if (!of || !panel->slot_groups || view_rows(panel->view) < 2)
+        return;
+    categories_word(of, word, sizeof(word));
+    if (result_order_rounds(result) > 1 && !result_sorts_by_row(result, panel->view))
+        snprintf(as, sizeof(as), " as in round %lld", (long long)round + 1);
+    snprintf(panel->sorted, sizeof(panel->sorted), "sorted%s, lines between %s", as, word);
+}
+
 void picture_sort_panel(Result *result, int64_t head, int64_t round, Panel *panel)
 {
     const int32_t *order = result_sorted_order(result, head, round);
 
     picture_order_panel(result, head, round, panel);
-    if (order && (panel->row_order || panel->col_order))
-        border_panel(result, head, round, order, panel);
+    if (!order || !(panel->row_order || panel->col_order))
+        return;
+    border_panel(result, head, round, order, panel);
+    word_order(result, round, panel);
 }

@@ -262,6 +262,9 @@ static void caption(const Rows *r, Text *out)
             text_add(out, " A claimed log n is shown as its slope at the middle length.");
             break;
         }
+    if (r->of != FITS_DECODE)
+        text_addf(out, " Grey band: within %.1f of the claim, as the verdicts count it.",
+                  VERDICT_TOLERANCE);
     for (int s = 0; r->of == FITS_SYSTEMS && s < SURVEYS; s++)
         text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));
 }

@@ -21,6 +21,7 @@
 #include "app/command/command.h"
 #include "attn/run/mechanism.h"
 #include "core/text.h"
+#include "draw/plot/exponents.h"
 #include "profile/results.h"
 #include "profile/statistics.h"
 
@@ -224,7 +225,7 @@ typedef enum Verdict {
 /* A wider interval holds O(n) and O(n^2) alike: it decides nothing that it holds. */
 #define VERDICT_WIDEST 1.0
 /* An interval so far from the claim is still within it. */
-#define VERDICT_TOLERANCE 0.1
+#define VERDICT_TOLERANCE EXPONENT_TOLERANCE
 Verdict     fit_verdict(const SeriesFit *f, FitOf of, Growth claim);
 const char *verdict_word(Verdict v); /* "within"; "-": not known */
 /* "1.02 [0.98, 1.05]"; "1.02" without an interval; "n/a". */

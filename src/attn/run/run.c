@@ -45,6 +45,27 @@ void run_warn(Run *r, const char *fmt, ...)
     va_end(args);
 }
 
+int64_t *run_head_counts(Run *r, int64_t heads)
+{
+    int64_t *counts = run_alloc(r, heads, sizeof(*counts));
+
+    return counts ? memset(counts, 0, (size_t)heads * sizeof(*counts)) : NULL;
+}
+
+int64_t run_count_by_head(Run *r, const int64_t *counts, int64_t heads, int64_t each)
+{
+    int64_t sum = 0;
+
+    for (int64_t h = 0; counts && h < heads; h++)
+        sum += counts[h];
+    if (counts && heads > 1 && r->by_head_count < (int)(sizeof(r->by_head) / sizeof(*r->by_head))) {
+        r->by_head[r->by_head_count].counts = counts;
+        r->by_head[r->by_head_count].heads = heads;
+        r->by_head[r->by_head_count++].each = each;
+    }
+    return sum;
+}
+
 void run_looks_ahead(Run *r, const char *why)
 {
     if (r->causal)
@@ -425,6 +446,14 @@ void run_figure_int(Run *r, const char *name, int64_t value)
 {
     run_figure(r, name, (double)value);
     r->figures[r->figure_count - 1].integer = true;
+}
+
+void run_size(Run *r, const char *param, int64_t value)
+{
+    if (r->size_count < (int)(sizeof(r->sizes) / sizeof(*r->sizes))) {
+        r->sizes[r->size_count].name = param;
+        r->sizes[r->size_count++].value = value;
+    }
 }
 
 /* Tensors that a mechanism is given, or that are drawn for it; see run.h. */

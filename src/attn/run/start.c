@@ -1,5 +1,6 @@
 /* start.c -- from a RunSpec to a finished Run: checks, binding, execution. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -396,18 +397,18 @@ static int64_t first_nan_key(const Run *r, int64_t head)
 }
 
 /* Queries of all heads whose scores hold NaN: exact attention has no weights there. */
-static int64_t unknown_queries(const Run *r)
+static int64_t unknown_queries(Run *r)
 {
-    int64_t count = 0;
+    int64_t *count = run_head_counts(r, r->h);
 
-    for (int64_t head = 0; head < r->h; head++) {
+    for (int64_t head = 0; count && head < r->h; head++) {
         int64_t key = first_nan_key(r, head);
 
         for (int64_t i = 0; i < r->n; i++)
-            count += (key < r->m && (!r->causal || i + r->q_offset >= key)) ||
-                     row_holds(&r->q, r->h, head, i, true);
+            count[head] += (key < r->m && (!r->causal || i + r->q_offset >= key)) ||
+                           row_holds(&r->q, r->h, head, i, true);
     }
-    return count;
+    return run_count_by_head(r, count, r->h, r->n);
 }
 
 static bool rows_of_floats(const Tensor *t, int64_t rows)
@@ -552,20 +553,25 @@ void run_attended_cells(Run *r, const AttendInput *in, const Pattern *cells,
 void run_warn_of_empty_rows(Run *r, const Pattern *cells)
 {
     int64_t    heads = cells && pattern_per_head(cells) ? r->h : 1, empty = 0, first = -1, all;
+    int64_t   *of = cells && run_wants_views(r) ? run_head_counts(r, heads) : NULL;
     PatternRow row = { 0 };
+    char       example[48] = "";
 
-    if (!cells || run_failed(r) || !run_wants_views(r) || (r->causal && r->q_offset < 0))
+    if (!of || run_failed(r) || (r->causal && r->q_offset < 0))
         return;
     all = heads * pattern_queries(cells);
     for (int64_t at = 0; at < all && !row.failed; at++) {
         pattern_row(cells, at / pattern_queries(cells), at % pattern_queries(cells), &row);
         first = !row.count && !empty ? at % pattern_queries(cells) : first;
         empty += !row.count;
+        of[at / pattern_queries(cells)] += !row.count;
     }
+    run_count_by_head(r, of, heads, pattern_queries(cells));
+    if (heads == 1) /* another head has another first one */
+        snprintf(example, sizeof(example), ", the first of them query %lld", (long long)first);
     if (empty && empty < all && !row.failed)
-        run_warn(r, "%lld of %lld queries see%s no key, the first of them query %lld: their output "
-                 "is 0", (long long)empty, (long long)all, empty == 1 ? "s" : "",
-                 (long long)first);
+        run_warn(r, "%lld of %lld queries see%s no key%s: their output is 0", (long long)empty,
+                 (long long)all, empty == 1 ? "s" : "", example);
     pattern_row_free(&row);
 }
 

@@ -58,6 +58,8 @@ typedef struct ViewFound {
                        later ones); 1: just found; 0: bits are causes, as everywhere */
     int64_t keys;   /* searched for in each row */
     const double  *share;  /* of each plane: the share found; NaN: nothing to find */
+    const int64_t *itself; /* of each plane: rows that missed their own key because the mechanism
+                              leaves it out; NULL: it does not */
     const int32_t *key;    /* [planes][rows][keys] the strongest first; -1: no further key */
     const float   *weight; /* [planes][rows][keys] theirs in exact attention */
 } ViewFound;

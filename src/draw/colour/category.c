@@ -80,6 +80,24 @@ void categories_text(const Panel *panel, const Grid *grid, Text *out)
         }
 }
 
+bool categories_repeat(const Panel *panel, const Grid *grid, bool letters)
+{
+    int     kinds = category_kinds(letters);
+    int32_t first[CATEGORY_LETTERS] = { 0 }; /* 1 + the first category of that colour or letter */
+
+    if (panel->view->categories)
+        return false;
+    for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
+        int32_t category = grid->cells[at].any ? grid->cells[at].category : -1;
+
+        if (category >= 0 && first[category % kinds] && first[category % kinds] != category + 1)
+            return true;
+        if (category >= 0)
+            first[category % kinds] = category + 1;
+    }
+    return false;
+}
+
 int category_kinds(bool letters)
 {
     return letters ? CATEGORY_LETTERS : CATEGORY_HUES;

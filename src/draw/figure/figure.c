@@ -314,6 +314,18 @@ static void caption_marked(const Panel *panel, const Grid *grid, Text *out)
               fewer ? "at most " : "", (long long)keys);
 }
 
+/* "57 missed by design: the query itself", of all queries alone. */
+static void caption_itself(const Panel *panel, const Grid *grid, Text *out)
+{
+    const int64_t *itself = panel->view->found->itself;
+    bool           whole = rows_of(grid) == view_rows(panel->view) &&
+                           cols_of(grid) == view_cols(panel->view);
+
+    if (itself && itself[panel->plane] && whole)
+        text_addf(out, "%s%lld missed by design: the query itself", comma(out),
+                  (long long)itself[panel->plane]);
+}
+
 static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
 {
     if (panel->view->found && !panel->minus)
@@ -322,12 +334,15 @@ static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
         caption_count(panel, grid, out);
 }
 
-/* "buckets 0 to 5"; "forward, backward: 12 of 90 entries (13.3 %)" where some entries have none. */
-static void caption_categories(const Panel *panel, const Grid *grid, Text *out)
+/* "buckets 0 to 5"; "buckets 0 to 15, 12 colours repeat"; "forward, backward: 12 of 90 entries
+ * (13.3 %)" where some entries have none. */
+static void caption_categories(const Panel *panel, const Grid *grid, bool letters, Text *out)
 {
     size_t begun = out->length;
 
     categories_text(panel, grid, out);
+    if (categories_repeat(panel, grid, letters))
+        text_addf(out, ", %d %s repeat", category_kinds(letters), letters ? "letters" : "colours");
     if (!panel->view->categories)
         return;
     if (out->length > begun)
@@ -349,6 +364,47 @@ static void caption_cell(const Panel *panel, const Grid *grid, bool categories, 
               shade ? "=" : "of", (long long)rows, (long long)cols);
     if (shade)
         text_addf(out, ", shade = %s", pool_name(POOL_COVER));
+}
+
+int64_t panel_first(const Panel *panel, bool rows)
+{
+    const char *axis = rows ? panel->view->rows : panel->view->cols;
+
+    return axis && !strcmp(axis, "round");
+}
+
+/* "queries 10 to 31"; "sorted keys 0 to 7" where these are places in an order, not tokens. */
+static void caption_range(const char *axis, bool ordered, int64_t first, int64_t end, Text *out)
+{
+    size_t length = strlen(axis);
+    bool   y = length && axis[length - 1] == 'y' && strcmp(axis, "key") != 0;
+
+    text_add(out, ordered ? "sorted " : "");
+    if (end - first == 1)
+        text_addf(out, "%s %lld", axis, (long long)first);
+    else
+        text_addf(out, "%.*s%s %lld to %lld", (int)(length - y), axis, y ? "ies" : "s",
+                  (long long)first, (long long)end - 1);
+}
+
+/* "queries 10 to 31, keys 0 to 39 of 64": the part of the matrix that is drawn. */
+static void caption_region(const Panel *panel, const Grid *grid, Text *out)
+{
+    const View *view = panel->view;
+    Region      r = grid->region;
+    int64_t     rows = view_rows(view), cols = view_cols(view);
+
+    if (panel->picture || (rows_of(grid) == rows && cols_of(grid) == cols))
+        return;
+    text_add(out, comma(out));
+    caption_range(view->rows && *view->rows ? view->rows : "row", panel->row_order != NULL,
+                  r.row0 + panel_first(panel, true), r.row1 + panel_first(panel, true), out);
+    if (rows != cols)
+        text_addf(out, " of %lld", (long long)rows);
+    text_add(out, ", ");
+    caption_range(view->cols && *view->cols ? view->cols : "column", panel->col_order != NULL,
+                  r.col0 + panel_first(panel, false), r.col1 + panel_first(panel, false), out);
+    text_addf(out, " of %lld", (long long)cols);
 }
 
 /* "query at row 5, column 7 sees 12 of 256 pixels (4.69 %)" */
@@ -400,14 +456,8 @@ static void caption_least(double least, Text *out)
         text_addf(out, " down to %.2g", least);
 }
 
-int64_t panel_first(const Panel *panel, bool rows)
-{
-    const char *axis = rows ? panel->view->rows : panel->view->cols;
-
-    return axis && !strcmp(axis, "round");
-}
-
-void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
+static void caption_panel(const Panel *panel, const Grid *grid, bool letters, char *text,
+                          size_t size)
 {
     Text   out = { 0 };
     double share, below;
@@ -420,10 +470,13 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     else if (schedule)
         caption_schedule(grid, &out);
     else if (categories)
-        caption_categories(panel, grid, &out);
+        caption_categories(panel, grid, letters, &out);
     else
         caption_entries(panel, grid, &out);
+    caption_region(panel, grid, &out);
     caption_cell(panel, grid, categories, &out);
+    if (*panel->sorted)
+        text_addf(&out, "%s%s", comma(&out), panel->sorted);
     if (panel_style(panel) == STYLE_VALUE && panel->scale != SCALE_LINEAR)
         text_addf(&out, "%s%s scale", comma(&out), scale_name(panel->scale));
     if (panel_style(panel) == STYLE_VALUE && panel_is_log(panel) && panel->hi > panel->lo)
@@ -438,6 +491,8 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))
         text_addf(&out, "%s%.1f %% found", comma(&out),
                   100 * panel->view->found->share[panel->plane]);
+    if (panel->view->found && !panel->minus)
+        caption_itself(panel, grid, &out);
     if (panel->view->origin) /* random values look like noise: the caption names them */
         text_addf(&out, "%s%s", comma(&out), panel->view->origin);
     if (grid->sampled)
@@ -452,6 +507,16 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     snprintf(text, size, "%s%s%s", panel->sizes, *panel->sizes && out.length ? "; " : "",
              text_str(&out));
     text_free(&out);
+}
+
+void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
+{
+    caption_panel(panel, grid, false, text, size);
+}
+
+void panel_caption_letters(const Panel *panel, const Grid *grid, char *text, size_t size)
+{
+    caption_panel(panel, grid, true, text, size);
 }
 
 const char *panel_quantity(const Panel *panel)

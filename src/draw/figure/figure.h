@@ -61,6 +61,7 @@ typedef struct Panel {
     /* The first slot of each chunk or cluster in that order, separated by lines; borrowed. */
     const int64_t *slot_groups;
     int64_t        slot_group_count;
+    char           sorted[112]; /* words on that order for the caption; "" none */
     bool           excludes;    /* the column `excluded` does not count: see GridRequest */
     int64_t        excluded;
     Margin        *margin; /* bars beside it in place of the view's own; owned by the figure;
@@ -80,8 +81,8 @@ typedef struct Panel {
     bool           bare;       /* one of many: cells and title, no axes, letter or caption */
     char           side[16];   /* of a bare panel: words left of it, "L3" */
     char           title[128];
-    char           sizes[128];   /* of its pattern, "window 3, 2 global tokens": begins the caption
-                                    that panel_caption writes */
+    char           sizes[256];   /* of its mechanism, "window 3, 2 global tokens", or what a step
+                                    does: begins the caption that panel_caption writes */
     char           caption[256]; /* empty: panel_caption writes it */
 } Panel;
 
@@ -143,6 +144,8 @@ int64_t panel_first(const Panel *panel, bool rows);
  * of 103 x 103" (rows x columns). Empty when there is nothing to add, as for all weights one by
  * one. */
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
+/* The same of a panel whose categories are letters. */
+void    panel_caption_letters(const Panel *panel, const Grid *grid, char *text, size_t size);
 /* The settled plot of a plot panel; NULL: out of memory, or the curves do not fit together. */
 Plot *panel_plot(const Panel *panel, Error *err);
 /* Widens the values lo..hi to the range that the panel's colours span. */
@@ -232,6 +235,8 @@ void    category_word(const View *view, char *text, size_t size);
 void    categories_word(const View *view, char *text, size_t size);
 /* The categories of a grid: "buckets 0 to 5"; named ones that occur, "forward, backward". */
 void    categories_text(const Panel *panel, const Grid *grid, Text *out);
+/* Two categories that cells show have one colour, or one letter. */
+bool    categories_repeat(const Panel *panel, const Grid *grid, bool letters);
 /* Number of distinct colours (or letters); beyond it they repeat. */
 int     category_kinds(bool letters);
 /* Legend entry of a category: colour, letter, and name or number. */

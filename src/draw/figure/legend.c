@@ -257,12 +257,18 @@ static LegendItem item_of_cause(Hues hues, const View *view, uint8_t bit)
                    cause_letter(view, bit));
 }
 
+#define FIRST_ROUND "first found by:" /* else a round's colour might mean all that it found */
+
 /* Each way that found a cell once, then "missed". */
 static int found_items(const Present *present, LegendItem *items, int most)
 {
     const View *missed = NULL;
     int         count = 0;
 
+    if (present->found[2].view && most > 0) {
+        items[count] = (LegendItem){ .words = true };
+        snprintf(items[count++].text, sizeof(items->text), FIRST_ROUND);
+    }
     for (int k = 0; k < 3; k++) {
         const View *view = present->found[k].view;
 

@@ -366,6 +366,7 @@ void canvas_polygon(Canvas *c, const double (*points)[2], int count, Rgb rgb, do
         return;
     }
     set_colour(c, rgb, alpha);
+    cairo_new_path(c->cairo); /* letters leave a point behind */
     for (int k = 0; k < count; k++)
         cairo_line_to(c->cairo, points[k][0], points[k][1]);
     cairo_close_path(c->cairo);

@@ -169,11 +169,25 @@ static void draw_claim(const Chart *c, double x, double top, double bottom)
               c->sheet.style.muted, 0.4);
 }
 
+/* The slopes that a verdict takes for the claimed one. */
+static void draw_tolerance(const Chart *c, double at, double top, double bottom)
+{
+    double from = pens_x(&c->pens, fmax(at - EXPONENT_TOLERANCE, c->pens.axis.lo));
+    double to = pens_x(&c->pens, fmin(at + EXPONENT_TOLERANCE, c->pens.axis.hi));
+    double band[4][2] = { { from, top }, { to, top }, { to, bottom }, { from, bottom } };
+
+    if (at - at == 0 && to > from)
+        canvas_polygon(c->sheet.canvas, band, 4, c->sheet.style.muted, 0.15);
+}
+
 static void draw_claims(const Chart *c, int row, double y)
 {
     const PlotSeries *s = &c->pens.plot->series[EXPONENTS];
+    int64_t           first = (int64_t)row * EXPONENT_CLAIMS, end = first + EXPONENT_CLAIMS;
 
-    for (int64_t i = (int64_t)row * EXPONENT_CLAIMS; i < (row + 1) * EXPONENT_CLAIMS; i++)
+    for (int64_t i = first; i < end; i++)
+        draw_tolerance(c, s->x[i], y + c->sheet.style.hair, y + c->row);
+    for (int64_t i = first; i < end; i++)
         draw_claim(c, pens_x(&c->pens, s->x[i]), y + c->sheet.style.hair, y + c->row);
 }
 

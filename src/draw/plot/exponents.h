@@ -14,6 +14,7 @@ typedef struct Exponent {
 } Exponent;
 
 #define EXPONENT_CLAIMS 3
+#define EXPONENT_TOLERANCE 0.1 /* a slope this near to a claimed one is not above or below it */
 
 typedef struct ExponentRow {
     const char *group;    /* title of a new group above this row; NULL: none */

@@ -450,7 +450,7 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
     Brush brush = { .panel = panel, .grid = grid, .plan = plan,
                     .pen = { .colours = options->colours },
                     .levels = levels_of(panel, plan->mode, options->colours) };
-    char  caption[256];
+    char  caption[512];
 
     if (panel->bare) {
         for (int k = 0; k < title->count; k++)
@@ -470,7 +470,8 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
         draw_scale(&brush, out);
     snprintf(caption, sizeof(caption), "%s", panel->caption);
     if (!*caption)
-        panel_caption(panel, grid, caption, sizeof(caption));
+        (plan->mode == TEXT_LETTERS ? panel_caption_letters : panel_caption)(
+            panel, grid, caption, sizeof(caption));
     if (!(options->hides & HIDE_COUNTS))
         block_wrap(out, caption, plan->width, !options->utf8);
     for (int i = 0; i < panel->note_count; i++) {

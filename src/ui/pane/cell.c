@@ -538,7 +538,7 @@ static void add_lines(const Pane *pane, const Text *of, const char *mark, Text *
     const char *lines = text_str(of);
     Text        line = { 0 };
 
-    while (result_warning(pane->result, &lines, &line))
+    while (result_head_warning(pane->result, pane->spec.head, &lines, &line))
         text_addf(out, "\n%s %s", mark, text_str(&line));
     text_free(&line);
 }

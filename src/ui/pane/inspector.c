@@ -22,7 +22,7 @@ static void place_text(const char *name, int64_t index, const char *token, char 
         snprintf(text, size, "%s%lld", name, (long long)index);
 }
 
-/* Where the cursor is: "(q=3 'the', k=5)".  Axes of other views are named in full: "round 0, token
+/* Where the cursor is: "(q=3 'the', k=5)".  Axes of other views are named in full: "round 1, token
  * 17"; a curve names its points. */
 static void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size)
 {
@@ -40,7 +40,8 @@ static void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size
     }
     snprintf(row_name, sizeof(row_name), "%s ", view->rows);
     snprintf(col_name, sizeof(col_name), "%s ", view->cols);
-    place_text(pairs ? "q=" : row_name, q, row_token(pane, view, q), row, sizeof(row));
+    place_text(pairs ? "q=" : row_name, q + !strcmp(view->rows, "round"),
+               row_token(pane, view, q), row, sizeof(row));
     place_text(pairs ? "k=" : col_name, k, col_token(pane, view, k), col, sizeof(col));
     snprintf(text, size, pairs ? "(%s, %s)" : "%s, %s", row, col);
 }

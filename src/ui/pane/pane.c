@@ -654,8 +654,11 @@ static void tell_scripts(Ui *ui, const Pane *pane)
 
 static void accept_result(Ui *ui, Pane *pane, Result *result)
 {
-    bool first = !pane->result;
+    bool    first = !pane->result, sorted = !first && pane_is_sorted(pane);
+    int64_t rows = sorted ? view_rows(pane_view(pane)) : 0, q, k;
 
+    if (sorted)
+        pane_cursor(pane, &q, &k);
     result_release(pane->result);
     pane->result = result;
     pane->problem[0] = '\0';
@@ -671,6 +674,9 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     }
     if (first)
         settle_view(ui, pane);
+    if (sorted && pane_view(pane) && view_rows(pane_view(pane)) == rows &&
+        k < view_cols(pane_view(pane)))
+        pane_point(pane, q, k); /* the same tokens, wherever the new order has them */
     say_first(ui, ROLE_WARN, text_str(&result->run->warnings));
     say_first(ui, ROLE_DIM, text_str(&result->run->notes));
     tell_scripts(ui, pane);

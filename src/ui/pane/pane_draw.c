@@ -80,13 +80,16 @@ static void number_label(int64_t value, char *text, size_t size)
         snprintf(text, size, "%lld", (long long)value);
 }
 
-static void label_of(const Ui *ui, char *const *tokens, const int32_t *order, int64_t entry,
-                     char *text, size_t size)
+static void label_of(const Ui *ui, const Panel *panel, bool rows, int64_t entry, char *text,
+                     size_t size)
 {
+    char *const   *tokens = rows ? panel->row_labels : panel->col_labels;
+    const int32_t *order = rows ? panel->row_order : panel->col_order;
+
     if (ui->compare.look.labels && tokens)
         utf8_token(tokens[order ? order[entry] : entry], false, text, size);
     else
-        number_label(entry, text, size);
+        number_label(entry + panel_first(panel, rows), text, size);
 }
 
 static int64_t first_multiple(int64_t from, int64_t step)
@@ -126,7 +129,7 @@ static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
         int  y = c.y + lens_pixel(&v->row, e) / glyph.down, width;
         char text[64];
 
-        label_of(ui, panel->row_labels, panel->row_order, e, text, sizeof(text));
+        label_of(ui, panel, true, e, text, sizeof(text));
         width = term_width(text) < gutter - 1 ? term_width(text) : gutter - 1;
         term_text(ui->term, y, c.x - 1 - width, width, text, ui_style(ui, ROLE_DIM));
     }
@@ -169,7 +172,7 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
         int  x = c.x + lens_pixel(&v->col, e) / glyph.across * glyph.columns, room;
         char text[64];
 
-        label_of(ui, panel->col_labels, panel->col_order, e, text, sizeof(text));
+        label_of(ui, panel, false, e, text, sizeof(text));
         room = c.x + c.w - x;
         if (labels && step == 1)
             room = v->col.size * glyph.columns / glyph.across - 1;
@@ -466,7 +469,7 @@ static void draw_warning(Ui *ui, const Pane *pane, int used)
     int         room = a.w - 4 - used;
     Text        line = { 0 };
 
-    if (result_warning(pane->result, &lines, &line)) {
+    if (result_head_warning(pane->result, pane->spec.head, &lines, &line)) {
         term_char(ui->term, a.y, a.x + a.w - 2, '!', ui_style(ui, ROLE_WARN));
         if (room >= WARNING_LEAST)
             term_textf(ui->term, a.y + a.h - 1, a.x + 2 + used, room, ui_style(ui, ROLE_WARN),

@@ -99,6 +99,7 @@ static void describe_pane(Ui *ui, Pane *pane, const Panel *panel, bool tight, Te
     const Compare *c = &ui->compare;
     LensView       v = lens_view(&pane->lens, &pane->shape);
     AxisNames      names = axis_names(panel->view);
+    int64_t        row = panel_first(panel, true), col = panel_first(panel, false);
     char           zoom[32];
 
     zoom_text(&v, zoom, sizeof(zoom));
@@ -109,8 +110,8 @@ static void describe_pane(Ui *ui, Pane *pane, const Panel *panel, bool tight, Te
         text_addf(out, "zoom %s", zoom);
     if (!panel->plot && !tight)
         text_addf(out, " \xe2\x94\x82 %s %lld-%lld  %s %lld-%lld", names.rows,
-                  (long long)v.row.first, (long long)v.row.last - 1, names.cols,
-                  (long long)v.col.first, (long long)v.col.last - 1);
+                  (long long)(v.row.first + row), (long long)(v.row.last - 1 + row), names.cols,
+                  (long long)(v.col.first + col), (long long)(v.col.last - 1 + col));
     if (c->marks.count)
         text_addf(out, " \xe2\x94\x82 %d marked", c->marks.count);
     if (pane_excludes(pane))

@@ -290,4 +290,35 @@ TEST(views_on_the_way_are_numbered)
     session_free(s);
 }
 
+/* A diagonal that the mechanism leaves out is not missed by accident; colours name the first round
+ * that found a key. */
+TEST(captions_say_what_is_missed_by_design)
+{
+    Session       *s = session_on("synthetic:clusters(n=64)");
+    PictureOptions options = { .head = -1 };
+    LegendItem     items[16];
+    char           caption[256];
+
+    for (int own = 0; own < 2; own++) {
+        Result           *r = result_of(s, own ? "reformer(block=8,exclude_self=false)"
+                                               : "reformer(block=8)");
+        const PanelChoice panel = { .result = r, .spec = panel_spec("missed") };
+        Figure           *figure = picture_of_panels(&panel, 1, &options, NULL);
+        GridRequest       request = { .view = figure->panels->view, .rows = 64, .cols = 64 };
+        Grid              grid;
+
+        assert_true(figure_legend(figure, items, 16) > 3);
+        assert_string_equal(items[0].text, "first found by:");
+        assert_string_equal(items[1].text, "round 1");
+        assert_true(grid_reduce(&request, &grid, NULL));
+        panel_caption(figure->panels, &grid, caption, sizeof(caption));
+        CHECK((strstr(caption, ", 57 missed by design: the query itself") != NULL) == !own, "%s",
+              caption);
+        grid_free(&grid);
+        figure_free(figure);
+        result_release(r);
+    }
+    session_free(s);
+}
+
 SUITE(NULL, NULL)

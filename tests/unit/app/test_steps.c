@@ -373,6 +373,53 @@ TEST(captions_say_the_sizes_of_a_pattern)
     result_release(entmax);
 }
 
+static void assert_size_of(const char *mechanism, const char *view, const char *expected)
+{
+    Result           *result = run_of(mechanism, 0), *other = run_of("full", 0);
+    const PanelChoice panels[] = { { .result = result, .spec = panel_spec(view) },
+                                   { .result = other, .spec = panel_spec("weights") } };
+
+    assert_sizes(panels, 2, (const char *[]){ expected, "" });
+    result_release(result);
+    result_release(other);
+}
+
+/* Weights depend on the sizes as pairs do; a size that its default leaves to the mechanism is what
+ * the run had, and how something is computed (chunk) is no size.  The session has 40 tokens. */
+TEST(captions_say_the_sizes_of_weights)
+{
+    assert_size_of("bigbird", "weights", "window 3, 2 global tokens, 3 random keys a row");
+    assert_size_of("routing", "weights", "clusters 6, cluster window 7");
+    assert_size_of("routing(n_clusters=4)", "connectivity", "cluster window 10");
+    assert_size_of("reformer", "missed", "rounds 4, block 64, buckets 2");
+    assert_size_of("performer", "weights", "features 256");
+    assert_size_of("performer(kernel=relu,relu_features=deterministic)", "weights", "");
+    assert_size_of("linformer", "weights", "k 256");
+    assert_size_of("linformer(k=4)", "weights", "");
+    assert_size_of("sparse-strided", "connectivity", "stride 6");
+}
+
+/* Rows are counted in the head that is drawn; a head that has none has no warning. */
+TEST(captions_count_the_rows_of_their_head)
+{
+    Result           *result = run_of("performer(denominator_eps=1e9)", 0);
+    const PanelChoice panel = { .result = result, .spec = panel_spec("weights") };
+    const char *lines = "performer: 3 of 80 rows are short\nperformer: 3 of 80 rows are long\n";
+    int64_t     counts[] = { 0, 3 };
+    Text        line = { 0 };
+
+    assert_int_equal(result->run->h, 2);
+    assert_caption(&panel, 1, NULL, true, "; \u2020 Performer: 40 of 40 rows have a denominator");
+    assert_caption(&panel, 1, NULL, false, "of 80");
+    result->run->by_head_count = 0;
+    assert_int_equal(run_count_by_head(result->run, counts, 2, 40), 3);
+    assert_false(result_head_warning(result, 0, &(const char *){ lines }, &line));
+    assert_true(result_head_warning(result, 1, &lines, &line));
+    assert_string_equal(text_str(&line), "performer: 3 of 40 rows are short");
+    text_free(&line);
+    result_release(result);
+}
+
 static void assert_read(const char *text, const char *expected)
 {
     Text out = { 0 };
@@ -400,10 +447,10 @@ TEST(captions_say_where_tensors_are_from)
                                    { .result = other, .spec = PANEL_SPEC_INIT } };
     const PanelChoice plain = { .result = fixed, .spec = PANEL_SPEC_INIT };
 
-    assert_caption(panels, 1, NULL, true, "; 2 parameters drawn at random, seed 7");
+    assert_caption(panels, 1, NULL, true, "; e proj, f proj drawn at random, seed 7");
     assert_caption(panels, 1, "after a paper", true, "after a paper; ");
-    assert_caption(panels, 1, "after a paper", true, "; 2 parameters drawn at random, seed 7");
-    assert_caption(panels, 2, NULL, true, "; Linformer (2 parameters) drawn at random, seed 7; "
+    assert_caption(panels, 1, "after a paper", true, "; e proj, f proj drawn at random, seed 7");
+    assert_caption(panels, 2, NULL, true, "; Linformer (e proj, f proj) drawn at random, seed 7; "
                                           "Performer (projection) drawn at random");
     assert_caption(&plain, 1, NULL, false, "drawn");
     assert_caption(&plain, 1, "after a paper", false, ";");

@@ -555,6 +555,13 @@ TEST(captions_call_groups_by_their_name)
     panel_init(&panel, &view, NULL, 0, "");
     caption_of(&panel, 4, text, sizeof(text));
     assert_string_equal(text, "buckets 0 to 5");
+    bucket[2] = 14; /* bucket 2 has its colour, too; no letter repeats */
+    caption_of(&panel, 4, text, sizeof(text));
+    assert_string_equal(text, "buckets 0 to 14, 12 colours repeat");
+    bucket[2] = 15;
+    caption_of(&panel, 4, text, sizeof(text));
+    assert_string_equal(text, "buckets 0 to 15");
+    bucket[2] = 5;
     snprintf(view.name, sizeof(view.name), "map");
     caption_of(&panel, 4, text, sizeof(text));
     assert_string_equal(text, "categories 0 to 5");

@@ -203,7 +203,7 @@ static void linear_show(Run *r, const Params *p, const LinearAttend *in,
 static void linear_tell(Run *r, const Params *p, const LinearAttend *in,
                         const LinearResult *result)
 {
-    int64_t rows = r->h * r->n, below = 0;
+    int64_t rows = r->h * r->n, *below;
     double  least = (double)INFINITY;
 
     if (run_failed(r))
@@ -214,15 +214,17 @@ static void linear_tell(Run *r, const Params *p, const LinearAttend *in,
                 (long long)r->e);
     if (!is_made(p, MAP_IDENTITY) || !p->normalize)
         return;
-    for (int64_t i = 0; i < rows; i++) {
+    below = run_head_counts(r, r->h);
+    for (int64_t i = 0; below && i < rows; i++) {
         double z = (double)tensor_f32(&result->denominator)[i];
 
-        below += !(z > 0);
+        below[i / r->n] += !(z > 0);
         least = fmin(least, fabs(z));
     }
     run_warn(r, "linear: features of feature_map=identity have signs, so denominators can be near "
              "0 or negative: %lld of %lld rows are not above 0, the smallest size is %.3g; "
-             "normalize=false does not divide", (long long)below, (long long)rows, least);
+             "normalize=false does not divide",
+             (long long)run_count_by_head(r, below, r->h, r->n), (long long)rows, least);
 }
 
 /* ---- limits and closed form ------------------------------------------------------ */

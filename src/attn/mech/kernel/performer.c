@@ -100,6 +100,7 @@ static void performer_run(Run *r, const void *opaque)
 
     run_stage(r, "directions");
     w = performer_directions(r, p);
+    run_size(r, "features", projects(p) ? performer_direction_count(p) : 0);
     if (map.wide && w.data && !run_failed(r)) {
         w = tensor_convert(r->arena, w, DT_F64);
         if (!w.data)
@@ -281,12 +282,14 @@ static void performer_show(Run *r, const Params *p, const LinearAttend *in,
 /* Rows whose denominator fell under the guard: their weights are not normalised. */
 static void count_guarded(Run *r, const Params *p, const LinearResult *result)
 {
-    int64_t guarded = 0;
+    int64_t *rows, guarded;
 
     if (!p->renormalize || p->denominator_form != DENOMINATOR_GUARD)
         return;
-    for (int64_t i = 0; i < r->h * r->n; i++)
-        guarded += fabs((double)tensor_f32(&result->denominator)[i]) <= guard_eps(p);
+    rows = run_head_counts(r, r->h);
+    for (int64_t i = 0; rows && i < r->h * r->n; i++)
+        rows[i / r->n] += fabs((double)tensor_f32(&result->denominator)[i]) <= guard_eps(p);
+    guarded = run_count_by_head(r, rows, r->h, r->n);
     run_figure_int(r, "guarded_rows", guarded);
     if (guarded)
         run_warn(r, "performer: %lld of %lld rows have a denominator within %g of 0 and are "
@@ -298,20 +301,22 @@ static void count_guarded(Run *r, const Params *p, const LinearResult *result)
  * look alike, and the implicit matrix flattens. */
 static void count_flat(Run *r, const Params *p, const Tensor *fk)
 {
-    int64_t keys = fk->shape[0] * fk->shape[1], f = fk->shape[2], flat = 0;
+    int64_t heads = fk->shape[0], keys = heads * fk->shape[1], f = fk->shape[2], *sunk, flat;
     double  level = FLAT_FACTOR * feature_eps(p) / sqrt((double)f);
 
     if (!(feature_eps(p) > 0) ||
         (kinds[p->kernel] != FEATURE_POSITIVE && kinds[p->kernel] != FEATURE_HYPERBOLIC))
         return;
-    for (int64_t j = 0; j < keys; j++) {
+    sunk = run_head_counts(r, heads);
+    for (int64_t j = 0; sunk && j < keys; j++) {
         double top = 0;
 
         for (int64_t c = 0; c < f; c++)
             top = fmax(top, fk->dtype == DT_F64 ? ((const double *)fk->data)[j * f + c]
                                                 : (double)tensor_f32(fk)[j * f + c]);
-        flat += top <= level;
+        sunk[j / fk->shape[1]] += top <= level;
     }
+    flat = run_count_by_head(r, sunk, heads, fk->shape[1]);
     if (flat > 0)
         run_warn(r, "performer: %lld of %lld keys have sunk to eps=%g in every feature, so the "
                  "weights flatten: their norms differ too much (try stabilize=false, a smaller "

@@ -142,6 +142,7 @@ static void rfa_attend(Run *r, const Params *p, Tensor w, bool wide, LinearAtten
     FeatureMap map = map_of(p);
 
     map.wide = wide;
+    run_size(r, "features", direction_count(p));
     run_stage(r, "features");
     op_linear_features(r, in, r->q, w, map, false);
     op_linear_features(r, in, r->k, w, map, true);
@@ -260,14 +261,15 @@ static void rfa_show(Run *r, const Params *p, const LinearAttend *in, const Line
 static void show_clamped(Run *r, const Params *p, Tensor denominator)
 {
     Tensor  rows = run_tensor2(r, DT_U8, r->h, r->n);
-    int64_t count = 0;
+    int64_t *raised = run_head_counts(r, r->h), count;
 
     for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
         bool clamped = !((double)tensor_f32(&denominator)[x] > p->min_denominator);
 
         tensor_u8(&rows)[x] = clamped;
-        count += clamped;
+        raised[x / r->n] += clamped;
     }
+    count = run_count_by_head(r, raised, r->h, r->n);
     view_tensor(r, "clamped", VIEW_MEMBERSHIP, rows, "head", "query");
     run_figure_int(r, "clamped_rows", count);
     if (count > 0)

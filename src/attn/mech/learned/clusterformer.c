@@ -97,6 +97,7 @@ static void clusterformer_run(Run *r, const void *opaque)
     cluster = clusters_of(r, p, f);
     view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
     clusterformer_sort(r, f, cluster);
+    run_size(r, "n_clusters", p->layer == LAYER_WINDOW ? 0 : f->clusters);
     clusterformer_attend(r, p, f);
     clusterformer_show(r, p, f);
 }

@@ -212,6 +212,8 @@ static void hash(Run *r, const Params *p, Lsh *l)
     Tensor  w;
 
     run_stage(r, "hash");
+    run_size(r, "n_buckets", buckets);
+    r->excludes_self = p->exclude_self;
     if (buckets * (p->n_buckets2 ? p->n_buckets2 : 1) > INT32_MAX)
         run_fail(r, ERR_PARAM, "reformer: %lld buckets times n_buckets2=%lld are more than can be "
                  "numbered; take smaller factors", (long long)buckets, (long long)p->n_buckets2);

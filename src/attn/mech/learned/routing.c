@@ -112,6 +112,9 @@ static void routing_run(Run *r, const void *opaque)
     if (!s)
         return;
     *s = routing_shape(r, p);
+    run_size(r, "n_clusters", s->clusters);
+    run_size(r, "cluster_window", s->window);
+    r->excludes_self = p->exclude_self;
     run_looks_ahead(r, "the members of a cluster are chosen among all tokens");
     routing_prepare(r, p, s);
     if (run_fits(r))

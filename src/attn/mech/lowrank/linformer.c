@@ -97,6 +97,7 @@ static void linformer_project(Run *r, const Params *p, Linformer *l)
     l->f = one_tensor(p) ? l->e : linformer_projection(r, p, "f_proj", p->f_proj, &rng);
     l->e_drawn = !p->e_proj.data && p->projection != PROJECTION_MEAN_POOL;
     l->f_drawn = one_tensor(p) ? l->e_drawn : !p->f_proj.data;
+    run_size(r, "k", projected_length(r, p));
     if (l->e.shape[1] > r->m)
         run_warn(r, "linformer: k=%lld is more than the m=%lld keys: nothing is gained",
                  (long long)l->e.shape[1], (long long)r->m);

@@ -483,6 +483,8 @@ static void synthesizer_factorized_dense_run(Run *r, const void *opaque)
     LogitAttend    in = { .kind = p->compose == COMPOSE_MATMUL ? LOGITS_TILED : LOGITS_FOLDED,
                           .n = r->n, .v = r->v, .causal = r->causal };
 
+    run_size(r, "factor_a", width_a(r, p));
+    run_size(r, "factor_b", width_b(r, p));
     run_stage(r, "network A");
     in.left = synthesizer_apply(r, &net_a);
     run_stage(r, "network B");

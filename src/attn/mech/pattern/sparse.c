@@ -50,6 +50,7 @@ static void sparse_strided_run(Run *r, const void *opaque)
     if (p->heads == STRIDED_SPLIT && r->h == 1)
         run_warn(r, "sparse-strided: with one head heads=split has only local cells; use "
                     "heads=merged");
+    run_size(r, "stride", strided_stride(r, p));
     run_pattern_attention(r, p->scale,
                           pattern_finish(r->arena, s, sparse_cells_of(r, s, p), r->causal));
 }
