@@ -88,6 +88,7 @@ bool request_planned_flops(Session *s, const Request *request, Flops *flops, boo
         return false;
     soften_causal(&spec, request);
     spec.views = false;
+    spec.ops = NULL; /* a plan takes no memory of a device */
     run = run_new(&spec);
     ok = run && run_closed_form(run, flops, bound);
     run_free(run);

@@ -105,21 +105,35 @@ static bool is_quickly_planned(const Request *request)
     return m && !m->flops_works && !m->script;
 }
 
+/* FLOPs of all its runs; false: they are not known before. */
+static bool planned_flops(Session *s, const Request *request, double *all, bool *bound)
+{
+    Flops flops = { 0 };
+
+    if (!is_quickly_planned(request) || !request_planned_flops(s, request, &flops, bound))
+        return false;
+    *all = runs_of(request) * flops_of(&flops);
+    return true;
+}
+
+/* Whether so many FLOPs may take so many seconds. */
+static bool may_take(const Request *request, double flops, double seconds)
+{
+    bool gpu = request->ops && request->ops->memory;
+
+    return flops >= seconds * (gpu ? few_gpu.flops_a_second : few_cpu.flops_a_second);
+}
+
 static void tell_before(Session *s, const Request *request)
 {
     bool    gpu = request->ops && request->ops->memory, bound = false;
     double  least = clock_setting("ATTNSCOPE_SILENT_SECONDS", LONG_SECONDS), all, speed, seconds;
     int64_t tokens = gpu ? few_gpu.tokens : few_cpu.tokens;
-    Flops   flops = { 0 };
     char    text[32], time[32];
 
     if (tokens > s->loaded->input->n)
         tokens = s->loaded->input->n;
-    if (!s->notice || !is_quickly_planned(request) ||
-        !request_planned_flops(s, request, &flops, &bound))
-        return;
-    all = runs_of(request) * flops_of(&flops);
-    if (all < least * (gpu ? few_gpu.flops_a_second : few_cpu.flops_a_second))
+    if (!s->notice || !planned_flops(s, request, &all, &bound) || !may_take(request, all, least))
         return;
     speed = speed_here(s, request, tokens);
     seconds = all / speed;
@@ -202,9 +216,21 @@ bool session_refuse_stopped(const Session *s, Error *err)
     return !session_stopped(s) || error_set(err, ERR_CANCELLED, "cancelled");
 }
 
+/* The line that changes is there for every run; lines that stay, for one that may last until the
+ * first of them.  Another run needs no worker, whose stack and buffers take address space. */
+static bool reports(Session *s, const Request *request)
+{
+    double seconds = clock_setting("ATTNSCOPE_SILENT_SECONDS", LINE_SECONDS), flops;
+    bool   bound;
+
+    if (!s->reports_runs || request->normal.n)
+        return false;
+    return s->progress || !planned_flops(s, request, &flops, &bound) ||
+           may_take(request, flops, seconds);
+}
+
 Result *session_run(Session *s, const Request *request, Error *err)
 {
-    bool    reports = s->reports_runs && !request->normal.n;
     Result *result;
 
     if (!s->loaded) {
@@ -213,9 +239,12 @@ Result *session_run(Session *s, const Request *request, Error *err)
     }
     if (!session_refuse_stopped(s, err))
         return NULL;
-    if (reports)
+    if (reports(s, request)) {
         tell_before(s, request);
-    result = reports ? run_reported(s, request, err) : run_here(s, request, err);
+        result = run_reported(s, request, err);
+    } else {
+        result = run_here(s, request, err);
+    }
     if (session_stopped(s)) { /* a run that was cut short is no result */
         *err = ERROR_INIT;
         session_refuse_stopped(s, err);
