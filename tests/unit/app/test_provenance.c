@@ -209,7 +209,7 @@ TEST(origins_are_grouped)
     assert_reader_words(&runs[1], 1, 1, "projection drawn at random");
     assert_reader_words(&runs[1], 1, 0, "projection drawn at random, seed 1");
     assert_reader_words((const Run *[]){ runs[0], runs[2] }, 2, 1,
-                        "2 parameters drawn at random or with seed 2");
+                        "e_proj, f_proj drawn at random or with seed 2");
     run_origin(made[0], "f_proj", ORIGIN_FILE);
     assert_words(&runs[0], 1, 4, "e_proj: random seed 1; f_proj: file");
     for (int i = 0; i < 4; i++) {
