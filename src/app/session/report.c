@@ -225,8 +225,8 @@ static bool reports(Session *s, const Request *request)
 
     if (!s->reports_runs || request->normal.n)
         return false;
-    return s->progress || !planned_flops(s, request, &flops, &bound) ||
-           may_take(request, flops, seconds);
+    return s->progress || !is_quickly_planned(request) ||
+           (planned_flops(s, request, &flops, &bound) && may_take(request, flops, seconds));
 }
 
 Result *session_run(Session *s, const Request *request, Error *err)
