@@ -20,7 +20,7 @@ static RowFault row_fault(const float *row, int64_t m, double *value)
 
     for (int64_t j = 0; j < m; j++) {
         if (row[j] < 0) {
-            *value = row[j];
+            *value = (double)row[j];
             return ROW_NEGATIVE;
         }
         sum += (double)row[j];
