@@ -35,6 +35,19 @@ case("what it says of itself is what the run says", function()
   end
 end)
 
+case("a cell says after which query its key was evicted", function()
+  local input = assert(attn.load("synthetic:normal", { n = 96 }))
+  local r = assert(attn.run("h2o(heavy=8,recent=8)", { input = input, causal = true }))
+  local left = r:view("evicted_at"):totable()[1]
+  local gone = 0
+  for k = 0, 95, 5 do
+    local cell = r:cell(60, k)
+    equal(cell.evicted_after, left[k + 1] >= 0 and left[k + 1] < 60 and left[k + 1] or nil)
+    gone = gone + (cell.evicted_after and 1 or 0)
+  end
+  assert(gone > 3 and gone < 19, gone)
+end)
+
 case("it runs again, on its input or another", function()
   for _, what in ipairs { "bigbird(random=2)", "window(window=7)", "block-local(block=8)" } do
     local p, r = pattern_of(what, { seed = 5 })

@@ -1215,6 +1215,7 @@ function Sweep:jsonl(path) end
 ---@field below? number log of the row's top weight over it
 ---@field score? number before the softmax
 ---@field own_score? boolean the row's weights are the softmax of its scores
+---@field evicted_after? integer the earlier query after which the key left the cache
 ---@field share? number of what it adds to the output
 ---@field length? number of what it adds
 ---@field exact? table weight, rank and keys of exact attention

@@ -249,8 +249,8 @@ static void apart_line(const Diff *d, const MatchApart *apart, Text *out)
     text_addf(out, ": %s\n", apart->why);
 }
 
-/* "2 points cheaper; the most: FLOPs of full n=64, 0.001 of before": what no gate fails by, and may
- * be less work than was asked for.  Nothing where none is. */
+/* "2 points cheaper; the most: FLOPs of full n=64, 0.001 of a's": what no gate fails by, and may be
+ * less work than was asked for.  Nothing where none is. */
 static int note_cheaper(const Diff *d, Text *out)
 {
     const Match *most = NULL;

@@ -56,13 +56,13 @@ static double mean_tokens(const ReachSummary *r, int depth)
 }
 
 /* "99.6 %"; digits enough to tell a share below 1 from all. */
-static const char *percent_of(double share, char text[32])
+static const char *percent_of(double part, char text[32])
 {
     int digits = 4;
 
     do
-        snprintf(text, 32, "%.*g %%", digits, 100 * share);
-    while (share < 1 && !strcmp(text, "100 %") && ++digits < 16);
+        snprintf(text, 32, "%.*g %%", digits, 100 * part);
+    while (part < 1 && !strcmp(text, "100 %") && ++digits < 16);
     return text;
 }
 

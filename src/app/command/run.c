@@ -197,22 +197,18 @@ static void cell_write_json(const Result *result, const CellWhy *why, int64_t q,
     number(&json, "share_of_output", why->share, why->adds);
     number(&json, "length", why->length, why->adds);
     number(&json, "output_length", why->output, why->adds);
+    number(&json, "evicted_after", (double)why->evicted_after, why->evicted_after >= 0);
     add_place_json(&json, result);
     jsonw_close(&json, '}');
     text_add(out, "\n");
 }
 
 /* Why a pair is not computed: its key left the cache before, or the pattern has no such cell. */
-static void masked_line(const Run *run, int64_t q, int64_t k, int64_t head, Text *out)
+static void masked_line(const CellWhy *why, Text *out)
 {
-    const View *left = run_view(run, "evicted_at");
-    float       after = -1;
-
-    if (left && left->rank == 2)
-        view_read(left, 0, head * left->shape[0] / run->h, k, 1, 1, &after);
-    if (after >= 0 && (int64_t)after < q + run->q_offset)
-        text_addf(out, "masked     evicted: the key left the cache after query %.0f\n",
-                  (double)after);
+    if (why->evicted_after >= 0)
+        text_addf(out, "masked     evicted: the key left the cache after query %lld\n",
+                  (long long)why->evicted_after);
     else
         text_add(out, "masked     this pair is not computed\n");
 }
@@ -237,7 +233,7 @@ static bool cell_write(Result *result, const char *place, bool as_json, Text *ou
         text_addf(out, "%s  query %lld, key %lld, head %lld\n", result->run->mechanism->id,
                   (long long)q, (long long)k, (long long)head);
         if (!allowed)
-            masked_line(result->run, q, k, head, out);
+            masked_line(&why, out);
         else if (why.weighs)
             text_addf(out, "weight     %.5g\n", why.weight);
         if (components.length)

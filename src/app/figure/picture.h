@@ -51,7 +51,7 @@ const char   *stored_figure_font(const StoredFigure *stored);
 bool          stored_figure_whole(const StoredFigure *stored);
 /* The text it was read from, freed by the caller; NULL: no memory. */
 char         *stored_figure_copy(const StoredFigure *stored);
-/* It is drawn, and its text says so, with other dots per inch. */
+/* It is drawn, and its text says so, with the look's dots per inch, theme and sizes. */
 bool          stored_figure_set_look(StoredFigure *stored, const PngOptions *look, Error *err);
 /* Draws a figure of plots again as `to`, with the metadata of the file `from` and this command;
  * format: as in PngOptions; font: a file in place of its font, or NULL. */

@@ -214,6 +214,17 @@ static void read_share(const CellReader *r, int64_t k, CellWhy *out)
     out->share = out->weight * along / r->squares;
 }
 
+/* Of a mechanism that says when a key left its cache. */
+static int64_t evicted_after(const Run *run, int64_t head, int64_t q, int64_t k)
+{
+    const View *left = run_view(run, "evicted_at");
+    float       after = -1;
+
+    if (left && left->rank == 2)
+        view_read(left, 0, head * left->shape[0] / run->h, k, 1, 1, &after);
+    return (int64_t)after < q + run->q_offset ? (int64_t)after : -1;
+}
+
 bool cell_read(CellReader *r, int64_t head, int64_t q, int64_t k, CellWhy *out, Error *err)
 {
     const Run *run = r->result->run;
@@ -226,6 +237,7 @@ bool cell_read(CellReader *r, int64_t head, int64_t q, int64_t k, CellWhy *out, 
                          (long long)run->m);
     if (!read_cell_row(r, head, q, err))
         return false;
+    out->evicted_after = evicted_after(run, head, q, k);
     out->weighs = r->weights != NULL;
     out->weight = (double)r->own[k];
     out->softmax = out->weighs && r->weights->kind == VIEW_WEIGHTS && out->weight > 0;

@@ -261,6 +261,7 @@ typedef struct CellWhy {
     double  length;     /* length of weight times v, and of the output */
     double  output;
     double  share;      /* projection on the output; a row's shares add up to 1 */
+    int64_t evicted_after; /* the earlier query after which the key left the cache; -1: none */
 } CellWhy;
 
 /* NULL: no memory. */

@@ -105,45 +105,54 @@ static bool is_quickly_planned(const Request *request)
     return m && !m->flops_works && !m->script;
 }
 
-/* FLOPs of all its runs; false: they are not known before. */
-static bool planned_flops(Session *s, const Request *request, double *all, bool *bound)
+/* What a request will compute, as far as that is said before. */
+typedef struct Plan {
+    bool   known;
+    double flops; /* of all its runs */
+    bool   bound; /* at most so many */
+} Plan;
+
+static Plan plan_of(Session *s, const Request *request)
 {
+    Plan  plan = { 0 };
     Flops flops = { 0 };
 
-    if (!is_quickly_planned(request) || !request_planned_flops(s, request, &flops, bound))
-        return false;
-    *all = runs_of(request) * flops_of(&flops);
-    return true;
+    if (!is_quickly_planned(request) || !request_planned_flops(s, request, &flops, &plan.bound))
+        return plan;
+    plan.known = true;
+    plan.flops = runs_of(request) * flops_of(&flops);
+    return plan;
 }
 
-/* Whether so many FLOPs may take so many seconds. */
-static bool may_take(const Request *request, double flops, double seconds)
+/* Whether it may take so many seconds. */
+static bool may_take(const Request *request, const Plan *plan, double seconds)
 {
     bool gpu = request->ops && request->ops->memory;
 
-    return flops >= seconds * (gpu ? few_gpu.flops_a_second : few_cpu.flops_a_second);
+    return plan->known &&
+           plan->flops >= seconds * (gpu ? few_gpu.flops_a_second : few_cpu.flops_a_second);
 }
 
-static void tell_before(Session *s, const Request *request)
+static void tell_before(Session *s, const Request *request, const Plan *plan)
 {
-    bool    gpu = request->ops && request->ops->memory, bound = false;
-    double  least = clock_setting("ATTNSCOPE_SILENT_SECONDS", LONG_SECONDS), all, speed, seconds;
+    bool    gpu = request->ops && request->ops->memory;
+    double  least = clock_setting("ATTNSCOPE_SILENT_SECONDS", LONG_SECONDS), speed, seconds;
     int64_t tokens = gpu ? few_gpu.tokens : few_cpu.tokens;
     char    text[32], time[32];
 
     if (tokens > s->loaded->input->n)
         tokens = s->loaded->input->n;
-    if (!s->notice || !planned_flops(s, request, &all, &bound) || !may_take(request, all, least))
+    if (!s->notice || !may_take(request, plan, least))
         return;
     speed = speed_here(s, request, tokens);
-    seconds = all / speed;
+    seconds = plan->flops / speed;
     if (!(speed > 0) || !(seconds >= least) || session_stopped(s))
         return;
     session_notice(s, "%s on %lld tokens takes %sabout %s (%sFLOPs at the speed of a run on %lld "
                    "tokens); Ctrl-C ends it; %s", request->mechanism,
-                   (long long)s->loaded->input->n, bound ? "up to " : "",
+                   (long long)s->loaded->input->n, plan->bound ? "up to " : "",
                    format_seconds(seconds, time, sizeof(time)),
-                   format_count(all, text, sizeof(text)), (long long)tokens,
+                   format_count(plan->flops, text, sizeof(text)), (long long)tokens,
                    shorter(s->loaded->input));
 }
 
@@ -218,15 +227,22 @@ bool session_refuse_stopped(const Session *s, Error *err)
 
 /* The line that changes is there for every run; lines that stay, for one that may last until the
  * first of them.  Another run needs no worker, whose stack and buffers take address space. */
-static bool reports(Session *s, const Request *request)
+static bool reports(const Session *s, const Request *request, const Plan *plan)
 {
-    double seconds = clock_setting("ATTNSCOPE_SILENT_SECONDS", LINE_SECONDS), flops;
-    bool   bound;
+    double seconds = clock_setting("ATTNSCOPE_SILENT_SECONDS", LINE_SECONDS);
 
-    if (!s->reports_runs || request->normal.n)
-        return false;
-    return s->progress || !is_quickly_planned(request) ||
-           (planned_flops(s, request, &flops, &bound) && may_take(request, flops, seconds));
+    return s->progress || !is_quickly_planned(request) || may_take(request, plan, seconds);
+}
+
+/* On the worker if it tells of itself. */
+static Result *run_told(Session *s, const Request *request, Error *err)
+{
+    Plan plan = plan_of(s, request);
+
+    if (!reports(s, request, &plan))
+        return run_here(s, request, err);
+    tell_before(s, request, &plan);
+    return run_reported(s, request, err);
 }
 
 Result *session_run(Session *s, const Request *request, Error *err)
@@ -239,12 +255,8 @@ Result *session_run(Session *s, const Request *request, Error *err)
     }
     if (!session_refuse_stopped(s, err))
         return NULL;
-    if (reports(s, request)) {
-        tell_before(s, request);
-        result = run_reported(s, request, err);
-    } else {
-        result = run_here(s, request, err);
-    }
+    result = s->reports_runs && !request->normal.n ? run_told(s, request, err)
+                                                   : run_here(s, request, err);
     if (session_stopped(s)) { /* a run that was cut short is no result */
         *err = ERROR_INIT;
         session_refuse_stopped(s, err);

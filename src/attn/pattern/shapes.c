@@ -177,7 +177,6 @@ Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_
     return p ? pattern_repeats(pattern_of_span(p, span), REPEATS_BLOCK) : NULL;
 }
 
-
 Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_t ahead)
 {
     return pattern_local(a, s, b, keys_of(back, b), keys_of(ahead, b));

@@ -258,6 +258,7 @@ static const Member cell_members[] = {
     FIELD("below", "number", "log of the row's top weight over it"),
     FIELD("score", "number", "before the softmax"),
     FIELD("own_score", "boolean", "the row's weights are the softmax of its scores"),
+    FIELD("evicted_after", "integer", "the earlier query after which the key left the cache"),
     FIELD("share", "number", "of what it adds to the output"),
     FIELD("length", "number", "of what it adds"),
     FIELD("exact", "table", "weight, rank and keys of exact attention"),

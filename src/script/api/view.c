@@ -422,6 +422,8 @@ static void set_group(lua_State *L, const Asked *a, int64_t t, const char *key)
 /* The score, the share of the output, and exact attention. */
 static void set_why(lua_State *L, const CellWhy *why)
 {
+    if (why->evicted_after >= 0)
+        field_integer(L, "evicted_after", why->evicted_after);
     if (why->softmax)
         field_number(L, "below", why->below);
     if (why->adds) {

@@ -335,6 +335,8 @@ static void add_why(Ui *ui, const Pane *pane, int64_t q, int64_t k, const CellFa
     if (has_other_numbers(pane_view(pane)))
         why.weighs = why.softmax = why.adds = false;
     add_tie(pane_view(pane), f, &why, out);
+    if (why.evicted_after >= 0)
+        text_addf(out, "evicted    after query %lld\n", (long long)why.evicted_after);
     cell_describe(&why, out);
 }
 

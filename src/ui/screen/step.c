@@ -582,8 +582,10 @@ static void title_strip(const Step *step, const Strip *strip, int64_t first, int
         text_addf(out, "by %s", strip->sorted ? "position, then sorted" : "position");
     if (step->stage->iteration >= 0 && result_order_rounds(step->result) > 1)
         text_addf(out, " in round %lld", (long long)step_round(step) + 1);
-    text_addf(out, strip->n > room ? " (%s%s)" : " (letter = %s%s)", step_categories(step)->name,
-              repeats_colours(strip) ? "; 12 colours repeat" : "");
+    text_addf(out, strip->n > room ? " (%s" : " (letter = %s", step_categories(step)->name);
+    if (repeats_colours(strip))
+        text_addf(out, "; %d colours repeat", category_kinds(false));
+    text_add(out, ")");
 }
 
 /* The lines of the tokens from `first` on; returns how many. */
